@@ -1,0 +1,50 @@
+package v1alpha1
+
+import "time"
+
+// SandboxesEnabled says whether the runtime may have sandboxes.
+func (r *AgentRuntime) SandboxesEnabled() bool {
+	return r.Spec.Sandbox != nil && r.Spec.Sandbox.Enabled
+}
+
+// MaxConcurrent is how many claims of the runtime may be admitted at once.
+func (r *AgentRuntime) MaxConcurrent() int32 {
+	if s := r.Spec.Sandbox; s != nil && s.MaxConcurrent != nil {
+		return *s.MaxConcurrent
+	}
+	return DefaultMaxConcurrent
+}
+
+// MaxPerSession is how many live claims one session of the runtime may hold.
+func (r *AgentRuntime) MaxPerSession() int32 {
+	if s := r.Spec.Sandbox; s != nil && s.MaxPerSession != nil {
+		return *s.MaxPerSession
+	}
+	return DefaultMaxPerSession
+}
+
+// IdleTimeout is how long a claim of the runtime may go untouched.
+func (r *AgentRuntime) IdleTimeout() time.Duration {
+	if s := r.Spec.Sandbox; s != nil && s.IdleTimeout != nil {
+		return s.IdleTimeout.Duration
+	}
+	return DefaultIdleTimeout
+}
+
+// Sandbox finds the sandbox that a handle's first segment names; false if the registry does not declare it.
+func (t *ToolRegistry) Sandbox(name string) (RegistrySandbox, bool) {
+	for _, s := range t.Spec.Sandboxes {
+		if s.Name == name {
+			return s, true
+		}
+	}
+	return RegistrySandbox{}, false
+}
+
+// Instances is how many instances of the sandbox one session may hold.
+func (s RegistrySandbox) Instances() int32 {
+	if s.MaxInstances == nil || s.TargetPath != "" {
+		return DefaultMaxInstances
+	}
+	return *s.MaxInstances
+}
