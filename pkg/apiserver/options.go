@@ -1,0 +1,163 @@
+package apiserver
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	genericoptions "k8s.io/apiserver/pkg/server/options"
+	cliflag "k8s.io/component-base/cli/flag"
+	logsapi "k8s.io/component-base/logs/api/v1"
+
+	"github.com/altairalabs/omnia-sandboxes/apis/sandbox"
+	"github.com/altairalabs/omnia-sandboxes/apis/sandbox/v1alpha1"
+)
+
+const (
+	// DefaultEtcdPrefix is where the server's objects stand in an etcd that it may share.
+	DefaultEtcdPrefix = "/registry/sandbox.omnia"
+	// DefaultMaxWaiters is how many acquires may wait at once in one replica.
+	DefaultMaxWaiters = 10000
+
+	defaultEtcdQuotaBytes = 2 << 30
+	inClusterNamespace    = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+	defaultNamespace      = "sandbox-system"
+)
+
+// Options is the server as its flags describe it.
+type Options struct {
+	// Generic are the options that every aggregated server has.
+	Generic *genericoptions.RecommendedOptions
+	// ServerRun are the options of its HTTP server.
+	ServerRun *genericoptions.ServerRunOptions
+	// Logs says how it logs.
+	Logs *logsapi.LoggingConfiguration
+
+	// EmbeddedEtcdDir is the folder of the embedded etcd, which runs where --etcd-servers names no other.
+	EmbeddedEtcdDir string
+	// EmbeddedEtcdQuotaBytes is how large the embedded etcd's database may grow.
+	EmbeddedEtcdQuotaBytes int64
+	// MaxWaiters is how many acquires may wait at once; further ones are answered at once and told to ask again.
+	MaxWaiters int
+	// LeaderElectionNamespace holds the Lease of the replica that runs the controllers.
+	LeaderElectionNamespace string
+	// HostQPS and HostBurst bound the controllers' requests to the host cluster.
+	HostQPS   float32
+	HostBurst int
+}
+
+// NewOptions gives the defaults.
+func NewOptions() *Options {
+	o := &Options{
+		Generic:                 genericoptions.NewRecommendedOptions(DefaultEtcdPrefix, Codecs.LegacyCodec(v1alpha1.SchemeGroupVersion)),
+		ServerRun:               genericoptions.NewServerRunOptions(),
+		Logs:                    logsapi.NewLoggingConfiguration(),
+		EmbeddedEtcdQuotaBytes:  defaultEtcdQuotaBytes,
+		MaxWaiters:              DefaultMaxWaiters,
+		LeaderElectionNamespace: ownNamespace(),
+		HostQPS:                 200,
+		HostBurst:               400,
+	}
+	// Without a versioner, discovery has no storageVersionHash.
+	o.Generic.Etcd.StorageConfig.EncodeVersioner = runtime.NewMultiGroupVersioner(v1alpha1.SchemeGroupVersion, schema.GroupKind{Group: sandbox.GroupName})
+	// Open watches would otherwise hold up the end of the process for most of a minute.
+	o.ServerRun.ShutdownWatchTerminationGracePeriod = 5 * time.Second
+	return o
+}
+
+func ownNamespace() string {
+	if name, err := os.ReadFile(inClusterNamespace); err == nil {
+		return strings.TrimSpace(string(name))
+	}
+	return defaultNamespace
+}
+
+// Flags gives the server's flags, by section.
+func (o *Options) Flags() *cliflag.NamedFlagSets {
+	sets := &cliflag.NamedFlagSets{}
+	own := sets.FlagSet("sandbox server")
+	own.StringVar(&o.EmbeddedEtcdDir, "embedded-etcd-dir", o.EmbeddedEtcdDir, "Folder of the etcd that runs inside the process. Give this or --etcd-servers; more than one replica needs --etcd-servers.")
+	own.Int64Var(&o.EmbeddedEtcdQuotaBytes, "embedded-etcd-quota-bytes", o.EmbeddedEtcdQuotaBytes, "How large the embedded etcd's database may grow before writes are refused.")
+	own.IntVar(&o.MaxWaiters, "max-waiters", o.MaxWaiters, "How many acquires may wait in this replica at once. Further ones are answered at once and told when to ask again.")
+	own.StringVar(&o.LeaderElectionNamespace, "leader-elect-namespace", o.LeaderElectionNamespace, "Namespace of the Lease of the replica that runs the controllers.")
+	own.Float32Var(&o.HostQPS, "kube-api-qps", o.HostQPS, "Requests a second that the controllers may make to the host cluster.")
+	own.IntVar(&o.HostBurst, "kube-api-burst", o.HostBurst, "Requests that the controllers may make to the host cluster at once.")
+
+	o.Generic.Etcd.AddFlags(sets.FlagSet("etcd"))
+	o.Generic.SecureServing.AddFlags(sets.FlagSet("secure serving"))
+	o.Generic.Authentication.AddFlags(sets.FlagSet("authentication"))
+	o.Generic.Authorization.AddFlags(sets.FlagSet("authorization"))
+	o.Generic.Audit.AddFlags(sets.FlagSet("auditing"))
+	o.Generic.Features.AddFlags(sets.FlagSet("features"))
+	o.Generic.CoreAPI.AddFlags(sets.FlagSet("host cluster"))
+	o.Generic.Admission.AddFlags(sets.FlagSet("admission"))
+	o.Generic.Traces.AddFlags(sets.FlagSet("traces"))
+	o.ServerRun.AddUniversalFlags(sets.FlagSet("serving"))
+	logsapi.AddFlags(o.Logs, sets.FlagSet("logs"))
+	return sets
+}
+
+// AddFlags puts all the flags into one set.
+func (o *Options) AddFlags(fs *pflag.FlagSet) {
+	for _, set := range o.Flags().FlagSets {
+		fs.AddFlagSet(set)
+	}
+}
+
+// Complete fills in what follows from what was given: authentication and authorization are the host cluster's, reached
+// as its API is.
+func (o *Options) Complete() error {
+	kubeconfig := o.Generic.CoreAPI.CoreAPIKubeconfigPath
+	if o.Generic.Authentication.RemoteKubeConfigFile == "" {
+		o.Generic.Authentication.RemoteKubeConfigFile = kubeconfig
+	}
+	if o.Generic.Authorization.RemoteKubeConfigFile == "" {
+		o.Generic.Authorization.RemoteKubeConfigFile = kubeconfig
+	}
+	if err := o.ServerRun.Complete(); err != nil {
+		return fmt.Errorf("completing the serving options: %w", err)
+	}
+	return nil
+}
+
+// embedded says whether the server runs its own etcd.
+func (o *Options) embedded() bool { return o.EmbeddedEtcdDir != "" }
+
+// Validate says what is wrong with the options, all at once.
+func (o *Options) Validate() error {
+	var errs []error
+	servers := len(o.Generic.Etcd.StorageConfig.Transport.ServerList) > 0
+	switch {
+	case servers && o.embedded():
+		errs = append(errs, errors.New("--etcd-servers and --embedded-etcd-dir are both set: give one of the two"))
+	case !servers && !o.embedded():
+		errs = append(errs, errors.New("no storage: give --etcd-servers (a cluster), or --embedded-etcd-dir (a folder, for one replica)"))
+	}
+	if o.MaxWaiters < 0 {
+		errs = append(errs, fmt.Errorf("--max-waiters is %d: it must not be negative", o.MaxWaiters))
+	}
+	if o.EmbeddedEtcdQuotaBytes <= 0 {
+		errs = append(errs, fmt.Errorf("--embedded-etcd-quota-bytes is %d: it must be positive", o.EmbeddedEtcdQuotaBytes))
+	}
+	if o.LeaderElectionNamespace == "" {
+		errs = append(errs, errors.New("--leader-elect-namespace is empty: name a namespace in which the server may write Leases"))
+	}
+	if servers {
+		errs = append(errs, o.Generic.Etcd.Validate()...)
+	}
+	errs = append(errs, o.Generic.SecureServing.Validate()...)
+	errs = append(errs, o.Generic.Authentication.Validate()...)
+	errs = append(errs, o.Generic.Authorization.Validate()...)
+	errs = append(errs, o.Generic.Audit.Validate()...)
+	errs = append(errs, o.Generic.Features.Validate()...)
+	errs = append(errs, o.Generic.Admission.Validate()...)
+	errs = append(errs, o.Generic.Traces.Validate()...)
+	errs = append(errs, o.ServerRun.Validate()...)
+	return utilerrors.NewAggregate(errs)
+}

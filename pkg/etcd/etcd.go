@@ -1,0 +1,86 @@
+// Package etcd runs an etcd inside the process, for an installation of one replica without an etcd of its own. Its
+// clients reach it by a socket in its folder, so no port is open. It refuses to be a cluster: more than one replica
+// needs --etcd-servers.
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+
+	"go.etcd.io/etcd/server/v3/embed"
+	"k8s.io/klog/v2"
+)
+
+// maxSocketPath is the longest path that a Unix socket can have on Linux, with its end.
+const maxSocketPath = 107
+
+// Config says where the data are, and how much there may be.
+type Config struct {
+	// Dir is the folder of the data. It is made if it does not exist. A second process on the same folder waits until the first has ended.
+	Dir string
+	// QuotaBytes is how large the database may grow before writes are refused.
+	QuotaBytes int64
+}
+
+// Server is a running etcd.
+type Server struct {
+	etcd     *embed.Etcd
+	endpoint string
+}
+
+// Start starts etcd and waits until it serves. Writes are synced to disk before they are answered.
+func Start(ctx context.Context, cfg Config) (*Server, error) {
+	dir, err := filepath.Abs(cfg.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("finding the embedded etcd's folder: %w", err)
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("making the embedded etcd's folder: %w", err)
+	}
+	client, peer := filepath.Join(dir, "client.sock"), filepath.Join(dir, "peer.sock")
+	if len(client) > maxSocketPath {
+		return nil, fmt.Errorf("the path of the embedded etcd's socket, %s, is longer than %d characters: choose a shorter folder", client, maxSocketPath)
+	}
+	server, err := embed.StartEtcd(config(cfg, dir, client, peer))
+	if err != nil {
+		return nil, fmt.Errorf("starting the embedded etcd in %s: %w", dir, err)
+	}
+	s := &Server{etcd: server, endpoint: "unix://" + client}
+	select {
+	case <-server.Server.ReadyNotify():
+		klog.FromContext(ctx).Info("Embedded etcd is ready", "dir", dir)
+		return s, nil
+	case err := <-server.Err():
+		s.Stop()
+		return nil, fmt.Errorf("starting the embedded etcd in %s: %w", dir, err)
+	case <-ctx.Done():
+		s.Stop()
+		return nil, errors.Join(errors.New("stopped before the embedded etcd was ready"), ctx.Err())
+	}
+}
+
+func config(cfg Config, dir, client, peer string) *embed.Config {
+	c := embed.NewConfig()
+	c.Name = "embedded"
+	c.Dir = filepath.Join(dir, "data")
+	c.QuotaBackendBytes = cfg.QuotaBytes
+	c.LogLevel = "warn"
+	clientURL, peerURL := url.URL{Scheme: "unix", Path: client}, url.URL{Scheme: "unix", Path: peer}
+	c.ListenClientUrls, c.AdvertiseClientUrls = []url.URL{clientURL}, []url.URL{clientURL}
+	c.ListenPeerUrls, c.AdvertisePeerUrls = []url.URL{peerURL}, []url.URL{peerURL}
+	c.InitialCluster = c.InitialClusterFromName(c.Name)
+	return c
+}
+
+// Endpoint is where clients reach the server.
+func (s *Server) Endpoint() string { return s.endpoint }
+
+// Failed gives an error if the server ends by itself.
+func (s *Server) Failed() <-chan error { return s.etcd.Err() }
+
+// Stop ends the server and releases its folder. Its clients must have stopped.
+func (s *Server) Stop() { s.etcd.Close() }
