@@ -1,0 +1,44 @@
+package main
+
+import (
+	"bytes"
+	"embed"
+	"fmt"
+	"os/exec"
+	"strings"
+	"text/template"
+)
+
+//go:embed config
+var configFiles embed.FS
+
+// render fills in one of the config templates. A value that the template names and data lacks is an error.
+func render(name string, data any) ([]byte, error) {
+	t, err := template.New(name).Option("missingkey=error").ParseFS(configFiles, "config/"+name)
+	if err != nil {
+		return nil, fmt.Errorf("reading config template: %w", err)
+	}
+	var buf bytes.Buffer
+	if err := t.Execute(&buf, data); err != nil {
+		return nil, fmt.Errorf("filling in config template: %w", err)
+	}
+	return buf.Bytes(), nil
+}
+
+// runCommand runs a program to its end; its output is in the error.
+func runCommand(name string, args ...string) error {
+	_, err := commandOutput("", name, args...)
+	return err
+}
+
+// commandOutput runs a program with something to read and gives back what it wrote.
+func commandOutput(stdin string, name string, args ...string) (string, error) {
+	cmd := exec.Command(name, args...)
+	cmd.Stdin = strings.NewReader(stdin)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("%s %s: %w: %s", name, strings.Join(args, " "), err, strings.TrimSpace(errs.String()))
+	}
+	return out.String(), nil
+}

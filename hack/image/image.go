@@ -1,0 +1,154 @@
+// Package image makes container images without a registry or a container builder: one static Go binary, a numeric
+// user, and a tarball that `ctr images import` and `docker load` read. The same binary gives the same bytes.
+//
+// It refuses to be a general builder: no base image, no second file, no root user.
+package image
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+)
+
+// User is the numeric user every image runs as. Numeric, because the kubelet cannot verify runAsNonRoot for a name.
+const User = "65532:65532"
+
+// epoch is the time of everything in an image, so that two builds are equal byte for byte.
+var epoch = time.Unix(0, 0).UTC()
+
+// Spec says what an image holds.
+type Spec struct {
+	// Reference names the image with its tag, for instance "omnia.local/pause:1". Give a registry that does not
+	// resolve and a tag other than latest, so that no node ever tries to pull it.
+	Reference string
+	// Binary is the static executable on this machine. It is the image's entrypoint, under its own base name at "/".
+	Binary string
+	// Args are the default arguments.
+	Args []string
+	// Env are the environment variables, as NAME=value.
+	Env []string
+}
+
+// Build makes the image in memory.
+func Build(spec Spec) (v1.Image, error) {
+	layer, err := binaryLayer(spec.Binary)
+	if err != nil {
+		return nil, err
+	}
+	img, err := mutate.AppendLayers(empty.Image, layer)
+	if err != nil {
+		return nil, fmt.Errorf("adding the layer of %s: %w", spec.Reference, err)
+	}
+	config := &v1.ConfigFile{
+		Architecture: runtime.GOARCH,
+		OS:           "linux",
+		Created:      v1.Time{Time: epoch},
+		Config: v1.Config{
+			Entrypoint: []string{entrypoint(spec.Binary)},
+			Cmd:        spec.Args,
+			Env:        spec.Env,
+			User:       User,
+			WorkingDir: "/",
+		},
+	}
+	before, err := img.ConfigFile()
+	if err != nil {
+		return nil, fmt.Errorf("reading the config of %s: %w", spec.Reference, err)
+	}
+	config.RootFS, config.History = before.RootFS, before.History
+	img, err = mutate.ConfigFile(img, config)
+	if err != nil {
+		return nil, fmt.Errorf("writing the config of %s: %w", spec.Reference, err)
+	}
+	return img, nil
+}
+
+// Write builds the image and writes it as a tarball to file.
+func Write(file string, spec Spec) error {
+	tag, err := name.NewTag(spec.Reference, name.StrictValidation)
+	if err != nil {
+		return fmt.Errorf("image reference %q: %w (give registry/name:tag)", spec.Reference, err)
+	}
+	img, err := Build(spec)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return err
+	}
+	if err := tarball.WriteToFile(file, tag, img); err != nil {
+		return fmt.Errorf("writing image tarball %s: %w", file, err)
+	}
+	return nil
+}
+
+// WritePackage compiles the Go main package pkg of the module in dir as a static binary and writes its image to file.
+// The binary, and so the entrypoint, is named after the package's folder.
+func WritePackage(ctx context.Context, dir, pkg, file string, spec Spec) error {
+	tmp, err := os.MkdirTemp("", "image-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(tmp) }()
+	spec.Binary = filepath.Join(tmp, filepath.Base(filepath.Join(dir, pkg)))
+	if err := Compile(ctx, dir, pkg, spec.Binary); err != nil {
+		return err
+	}
+	return Write(file, spec)
+}
+
+// Compile builds the Go main package pkg of the module in dir into the static executable out.
+func Compile(ctx context.Context, dir, pkg, out string) error {
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w", "-o", out, pkg)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux")
+	if output, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("compiling %s: %w\n%s", pkg, err, output)
+	}
+	return nil
+}
+
+// entrypoint is where the binary lies in the image.
+func entrypoint(binary string) string { return "/" + filepath.Base(binary) }
+
+// binaryLayer is a layer with the one executable in it. Owner, times and mode are fixed, whatever they are on disk.
+func binaryLayer(binary string) (v1.Layer, error) {
+	content, err := os.ReadFile(binary)
+	if err != nil {
+		return nil, fmt.Errorf("reading the binary of an image: %w", err)
+	}
+	var buf bytes.Buffer
+	w := tar.NewWriter(&buf)
+	header := &tar.Header{
+		Name:    entrypoint(binary)[1:],
+		Mode:    0o755,
+		Size:    int64(len(content)),
+		ModTime: epoch,
+		Format:  tar.FormatPAX,
+	}
+	if err := w.WriteHeader(header); err != nil {
+		return nil, err
+	}
+	if _, err := w.Write(content); err != nil {
+		return nil, err
+	}
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	return tarball.LayerFromOpener(func() (io.ReadCloser, error) {
+		return io.NopCloser(bytes.NewReader(buf.Bytes())), nil
+	})
+}

@@ -1,0 +1,68 @@
+package image
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+func writeBinary(t *testing.T, mode os.FileMode, modified time.Time) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "server")
+	if err := os.WriteFile(file, []byte("not really a program"), mode); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chtimes(file, modified, modified); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func TestWriteSameBinaryDifferentTimes_SameTarball(t *testing.T) {
+	var tarballs [2][]byte
+	for i, modified := range []time.Time{time.Unix(1, 0), time.Unix(1_000_000, 0)} {
+		out := filepath.Join(t.TempDir(), "image.tar")
+		binary := writeBinary(t, os.FileMode(0o700+0o055*i), modified)
+		if err := Write(out, Spec{Reference: "omnia.local/server:1", Binary: binary}); err != nil {
+			t.Fatal(err)
+		}
+		content, err := os.ReadFile(out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tarballs[i] = content
+	}
+	if !bytes.Equal(tarballs[0], tarballs[1]) {
+		t.Error("two builds of the same binary differ")
+	}
+}
+
+func TestBuild_NumericUserAndEntrypoint(t *testing.T) {
+	binary := writeBinary(t, 0o755, time.Now())
+	img, err := Build(Spec{Reference: "omnia.local/server:1", Binary: binary, Args: []string{"--x"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := img.ConfigFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if file.Config.User != "65532:65532" {
+		t.Errorf("user = %q", file.Config.User)
+	}
+	if len(file.Config.Entrypoint) != 1 || file.Config.Entrypoint[0] != "/server" {
+		t.Errorf("entrypoint = %q", file.Config.Entrypoint)
+	}
+	if len(file.RootFS.DiffIDs) != 1 {
+		t.Errorf("layers = %d, want 1", len(file.RootFS.DiffIDs))
+	}
+}
+
+func TestWriteReferenceWithoutTag_Refused(t *testing.T) {
+	binary := writeBinary(t, 0o755, time.Now())
+	if err := Write(filepath.Join(t.TempDir(), "x.tar"), Spec{Reference: "server", Binary: binary}); err == nil {
+		t.Error("a reference without registry and tag was accepted")
+	}
+}
