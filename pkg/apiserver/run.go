@@ -7,6 +7,8 @@ import (
 	"golang.org/x/sync/errgroup"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/altairalabs/omnia-sandboxes/pkg/controller"
 	"github.com/altairalabs/omnia-sandboxes/pkg/etcd"
@@ -14,6 +16,7 @@ import (
 
 // Run serves until ctx ends, or until storage or serving fails. It returns when everything has stopped.
 func (o *Options) Run(ctx context.Context) error {
+	log.SetLogger(klog.Background())
 	// Storage outlives the server that writes to it, so it starts first, stops last, and has a context of its own.
 	storageFailed := make(<-chan error)
 	if o.embedded() {

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"go.etcd.io/etcd/client/pkg/v3/fileutil"
 	"go.etcd.io/etcd/server/v3/embed"
 	"k8s.io/klog/v2"
 )
@@ -29,6 +30,7 @@ type Config struct {
 // Server is a running etcd.
 type Server struct {
 	etcd     *embed.Etcd
+	lock     *fileutil.LockedFile
 	endpoint string
 }
 
@@ -45,11 +47,17 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	if len(client) > maxSocketPath {
 		return nil, fmt.Errorf("the path of the embedded etcd's socket, %s, is longer than %d characters: choose a shorter folder", client, maxSocketPath)
 	}
+	// etcd locks its data, but only after it has made its sockets, which an earlier process would unlink as it ends.
+	klog.FromContext(ctx).V(2).Info("Waiting for the embedded etcd's folder", "dir", dir)
+	lock, err := fileutil.LockFile(filepath.Join(dir, "lock"), os.O_WRONLY|os.O_CREATE, fileutil.PrivateFileMode)
+	if err != nil {
+		return nil, fmt.Errorf("locking the embedded etcd's folder: %w", err)
+	}
 	server, err := embed.StartEtcd(config(cfg, dir, client, peer))
 	if err != nil {
-		return nil, fmt.Errorf("starting the embedded etcd in %s: %w", dir, err)
+		return nil, errors.Join(fmt.Errorf("starting the embedded etcd in %s: %w", dir, err), lock.Close())
 	}
-	s := &Server{etcd: server, endpoint: "unix://" + client}
+	s := &Server{etcd: server, lock: lock, endpoint: "unix://" + client}
 	select {
 	case <-server.Server.ReadyNotify():
 		klog.FromContext(ctx).Info("Embedded etcd is ready", "dir", dir)
@@ -83,4 +91,9 @@ func (s *Server) Endpoint() string { return s.endpoint }
 func (s *Server) Failed() <-chan error { return s.etcd.Err() }
 
 // Stop ends the server and releases its folder. Its clients must have stopped.
-func (s *Server) Stop() { s.etcd.Close() }
+func (s *Server) Stop() {
+	s.etcd.Close()
+	if err := s.lock.Close(); err != nil {
+		klog.Background().Error(err, "Unlocking the embedded etcd's folder")
+	}
+}

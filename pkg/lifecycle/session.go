@@ -58,37 +58,3 @@ func UseIsWritten(lastUsedAt, releaseAt *metav1.MicroTime, idleTimeout time.Dura
 	}
 	return !now.Before(lastUsedAt.Add(idleTimeout / 2))
 }
-
-// Wait is what a waiting caller's lease becomes when it waits for seconds from now on: no shorter than it stands
-// so that two who wait never cut each other short. False means that the lease that stands is long enough.
-func Wait(stands *v1alpha1.WaitLease, seconds int32, now time.Time) (v1alpha1.WaitLease, bool) {
-	next := v1alpha1.WaitLease{RenewTime: metav1.NewMicroTime(now), DurationSeconds: seconds + v1alpha1.WaitLeaseSlackSeconds}
-	if stands != nil && !WaitEnds(*stands).Before(WaitEnds(next)) {
-		return *stands, false
-	}
-	return next, true
-}
-
-// WaitEnds is when a lease runs out, by the clock of whoever wrote it.
-func WaitEnds(lease v1alpha1.WaitLease) time.Time {
-	return lease.RenewTime.Add(time.Duration(lease.DurationSeconds) * time.Second)
-}
-
-// Withdrawable says whether a claim may be deleted because nobody waits for it any longer: it was never admitted and
-// mounts nothing. An admitted one may be an image pull from ready, and a mounting one is acquired with mustExist
-// (spec/sandboxclaim.md, "How agents get a claim").
-func Withdrawable(claim *v1alpha1.SandboxClaim) bool {
-	waiting := claim.Status.Phase == "" || claim.Status.Phase == v1alpha1.PhaseQueued
-	return waiting && claim.DeletionTimestamp == nil && !MountsAnything(&claim.Spec)
-}
-
-// MountsAnything says whether a claim mounts anything but its own scratch directory.
-func MountsAnything(spec *v1alpha1.SandboxClaimSpec) bool {
-	scratch := func(m v1alpha1.SandboxMount) bool { return m.Role == "" || m.Role == v1alpha1.MountRoleScratch }
-	for _, m := range spec.Mounts {
-		if !scratch(m) {
-			return true
-		}
-	}
-	return spec.Mount != nil && !scratch(*spec.Mount)
-}

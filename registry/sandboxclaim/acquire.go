@@ -76,6 +76,7 @@ func (r *AcquireREST) Create(ctx context.Context, name string, obj runtime.Objec
 		return nil, err
 	}
 	body.Status = answer(claim, a.created)
+	body.ManagedFields = nil // the answer is stored nowhere, so nobody owns its fields
 	return body, nil
 }
 

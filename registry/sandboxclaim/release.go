@@ -66,6 +66,7 @@ func (r *ReleaseREST) Create(ctx context.Context, name string, obj runtime.Objec
 			body.Status.Claims = append(body.Status.Claims, *released)
 		}
 	}
+	body.ManagedFields = nil
 	return body, nil
 }
 

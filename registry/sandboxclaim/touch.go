@@ -63,6 +63,7 @@ func (r *TouchREST) Create(ctx context.Context, name string, obj runtime.Object,
 		return nil, err
 	}
 	body.Status = sandbox.SandboxTouchStatus{ClaimUID: claim.UID, Phase: claim.Status.Phase, LastUsedAt: claim.Status.LastUsedAt}
+	body.ManagedFields = nil
 	return body, nil
 }
 

@@ -74,9 +74,21 @@ func listWatch(source claimSource) *cache.ListWatch {
 			if err != nil {
 				return nil, fmt.Errorf("converting watch options: %w", err)
 			}
-			return source.Watch(ctx, options)
+			events, err := source.Watch(ctx, options)
+			if err != nil {
+				return nil, err
+			}
+			return watch.Filter(events, unwrapped), nil
 		},
 	}
+}
+
+// unwrapped takes an object out of the wrapper in which the watch cache shares its encodings among watchers.
+func unwrapped(event watch.Event) (watch.Event, bool) {
+	if wrapper, ok := event.Object.(runtime.CacheableObject); ok {
+		event.Object = wrapper.GetObject()
+	}
+	return event, true
 }
 
 // Run watches claims until ctx ends.

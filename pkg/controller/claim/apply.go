@@ -1,0 +1,172 @@
+package claim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/altairalabs/omnia-sandboxes/apis/sandbox/v1alpha1"
+	"github.com/altairalabs/omnia-sandboxes/pkg/lifecycle"
+	"github.com/altairalabs/omnia-sandboxes/pkg/sandbox"
+)
+
+// part is one of a sandbox's objects: as it was built, as it stands, and how the one is held against the other.
+type part struct {
+	kind   string
+	built  client.Object
+	stands client.Object
+	// same says whether what stands is as it was built.
+	same func() bool
+	// mend makes what stands as it was built, keeping what is the cluster's.
+	mend func()
+}
+
+// partsOf gives a sandbox's objects in the order in which they are made: the policy stands before the pod that it binds.
+func partsOf(claim *v1alpha1.SandboxClaim) []*part {
+	policy, policyStands := sandbox.NetworkPolicy(claim), &networkingv1.NetworkPolicy{}
+	service, serviceStands := sandbox.Service(claim), &corev1.Service{}
+	deployment, deploymentStands := sandbox.Deployment(claim), &appsv1.Deployment{}
+	return []*part{
+		{
+			kind: "NetworkPolicy", built: policy, stands: policyStands,
+			same: func() bool { return sandbox.SameNetworkPolicy(policy, policyStands) },
+			mend: func() { policyStands.Spec = policy.Spec },
+		}, {
+			kind: "Service", built: service, stands: serviceStands,
+			same: func() bool { return sandbox.SameService(service, serviceStands) },
+			mend: func() {
+				serviceStands.Spec.Type, serviceStands.Spec.Selector = service.Spec.Type, service.Spec.Selector
+				serviceStands.Spec.Ports = service.Spec.Ports
+				serviceStands.Spec.ExternalIPs, serviceStands.Spec.PublishNotReadyAddresses = nil, false
+			},
+		}, {
+			kind: "Deployment", built: deployment, stands: deploymentStands,
+			same: func() bool { return sandbox.SameDeployment(deployment, deploymentStands) },
+			mend: func() { deploymentStands.Spec = deployment.Spec },
+		},
+	}
+}
+
+// apply makes the sandbox's objects, mends those that were changed, and stops at the first that cannot be had.
+func (r *Reconciler) apply(ctx context.Context, claim *v1alpha1.SandboxClaim) (lifecycle.Observed, time.Duration, error) {
+	var seen lifecycle.Observed
+	for _, p := range partsOf(claim) {
+		after, err := r.ensure(ctx, claim, p, &seen)
+		if err != nil {
+			return seen, 0, fmt.Errorf("applying %s %s/%s: %w", p.kind, p.built.GetNamespace(), p.built.GetName(), err)
+		}
+		if after > 0 || seen.Clearing != "" || seen.Rejected != "" {
+			return seen, after, nil
+		}
+	}
+	return seen, 0, nil
+}
+
+// ensure has one object stand as it was built, or notes in seen why it does not, with when to look again if no event will tell.
+func (r *Reconciler) ensure(ctx context.Context, claim *v1alpha1.SandboxClaim, p *part, seen *lifecycle.Observed) (time.Duration, error) {
+	key := client.ObjectKeyFromObject(p.built)
+	err := r.Host.Get(ctx, key, p.stands)
+	if apierrors.IsNotFound(err) {
+		if err = r.Host.Create(ctx, p.built); err == nil {
+			klog.FromContext(ctx).V(2).Info("Created", "kind", p.kind, "object", key)
+			return 0, nil
+		}
+		if !apierrors.IsAlreadyExists(err) {
+			return refused(err, seen)
+		}
+		// It is there: too new for the cache, or somebody else's and so not in it.
+		err = r.HostLive.Get(ctx, key, p.stands)
+	}
+	if err != nil {
+		return 0, err
+	}
+	name := fmt.Sprintf("%s %s/%s", p.kind, key.Namespace, key.Name)
+	switch owner := sandbox.OwnerOf(claim, p.stands); {
+	case owner == sandbox.Foreign:
+		seen.Taken = name
+		return recheck, nil
+	case p.stands.GetDeletionTimestamp() != nil:
+		seen.Clearing = name
+		return recheck, nil
+	case owner == sandbox.Predecessor:
+		seen.Clearing = name
+		return recheck, r.remove(ctx, p.stands)
+	case p.same():
+		return 0, nil
+	}
+	klog.FromContext(ctx).Info("Mending an object that was changed", "kind", p.kind, "object", key)
+	labels := maps.Clone(p.stands.GetLabels())
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	maps.Copy(labels, p.built.GetLabels())
+	p.stands.SetLabels(labels)
+	p.mend()
+	err = r.Host.Update(ctx, p.stands)
+	if apierrors.IsConflict(err) {
+		return 0, nil // it changed again, so an event is on its way
+	}
+	if err != nil {
+		return refused(err, seen)
+	}
+	return 0, nil
+}
+
+// refused tells a refusal for good from one that may pass.
+func refused(err error, seen *lifecycle.Observed) (time.Duration, error) {
+	status := apierrors.APIStatus(nil)
+	switch {
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return recheck, nil // the claim goes with its namespace
+	case !errors.As(err, &status):
+		return 0, err
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
+		seen.Rejected = status.Status().Message
+		return 0, nil
+	case apierrors.IsForbidden(err): // a quota, or a policy: room may be made
+		seen.PodRefused = status.Status().Message
+		return recheck, nil
+	}
+	return 0, err
+}
+
+// remove deletes exactly the object that was read.
+func (r *Reconciler) remove(ctx context.Context, object client.Object) error {
+	return client.IgnoreNotFound(r.Host.Delete(ctx, object,
+		client.Preconditions{UID: ptr.To(object.GetUID())}, client.PropagationPolicy("Background")))
+}
+
+// stop ends the sandbox of a claim that has come to its end, so that it holds no pod. Its NetworkPolicy stays until the
+// claim goes, since the pod may take a while to end.
+func (r *Reconciler) stop(ctx context.Context, claim *v1alpha1.SandboxClaim) error {
+	if claim.Status.SandboxName == "" {
+		return nil
+	}
+	key := client.ObjectKey{Namespace: claim.Namespace, Name: claim.Status.SandboxName}
+	for _, object := range []client.Object{&appsv1.Deployment{}, &corev1.Service{}} {
+		err := r.Host.Get(ctx, key, object)
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("reading what is left of a failed sandbox: %w", err)
+		}
+		if sandbox.OwnerOf(claim, object) != sandbox.Own || object.GetDeletionTimestamp() != nil {
+			continue
+		}
+		if err := r.remove(ctx, object); err != nil {
+			return fmt.Errorf("removing what is left of a failed sandbox: %w", err)
+		}
+	}
+	return nil
+}

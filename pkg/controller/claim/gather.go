@@ -1,0 +1,68 @@
+package claim
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	omniav1alpha1 "github.com/altairalabs/omnia-sandboxes/apis/omnia/v1alpha1"
+	"github.com/altairalabs/omnia-sandboxes/apis/sandbox/v1alpha1"
+	"github.com/altairalabs/omnia-sandboxes/pkg/lifecycle"
+)
+
+// gather reads what an admission is decided on. What the cache misses is confirmed by a live read, since a refusal is
+// for good and a cache may lag behind whoever created the class a moment ago.
+func (r *Reconciler) gather(ctx context.Context, claim *v1alpha1.SandboxClaim) (lifecycle.Admission, error) {
+	facts := lifecycle.Admission{Claim: claim}
+	if ref := claim.Spec.AgentRuntimeRef; ref != nil {
+		runtime := &omniav1alpha1.AgentRuntime{}
+		found, err := confirmed(ctx, r.Host, r.HostLive, client.ObjectKey{Namespace: claim.Namespace, Name: ref.Name}, runtime)
+		if err != nil {
+			return facts, fmt.Errorf("reading AgentRuntime %s/%s: %w", claim.Namespace, ref.Name, err)
+		}
+		if found {
+			facts.Runtime = runtime
+		}
+	}
+	class, err := r.class(ctx, claim)
+	facts.Class = class
+	return facts, err
+}
+
+// class reads the class that the claim names, of exactly the kind that it names; nil if there is none.
+func (r *Reconciler) class(ctx context.Context, claim *v1alpha1.SandboxClaim) (*v1alpha1.SandboxClassSpec, error) {
+	ref := claim.Spec.ClassRef
+	var object client.Object
+	var spec *v1alpha1.SandboxClassSpec
+	key := client.ObjectKey{Name: ref.Name}
+	if ref.Kind == v1alpha1.ClusterSandboxClassKind {
+		class := &v1alpha1.ClusterSandboxClass{}
+		object, spec = class, &class.Spec
+	} else {
+		class := &v1alpha1.SandboxClass{}
+		object, spec = class, &class.Spec
+		key.Namespace = claim.Namespace
+	}
+	found, err := confirmed(ctx, r.Claims, r.ClaimsLive, key, object)
+	if err != nil {
+		return nil, fmt.Errorf("reading %s %s: %w", ref.Kind, key, err)
+	}
+	if !found {
+		return nil, nil
+	}
+	return spec, nil
+}
+
+// confirmed reads from the cache, and live what the cache does not have. False means that it does not exist.
+func confirmed(ctx context.Context, cached, live client.Reader, key client.ObjectKey, into client.Object) (bool, error) {
+	err := cached.Get(ctx, key, into)
+	if apierrors.IsNotFound(err) {
+		err = live.Get(ctx, key, into)
+	}
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	return err == nil, err
+}

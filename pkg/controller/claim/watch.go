@@ -1,0 +1,106 @@
+package claim
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/altairalabs/omnia-sandboxes/apis/sandbox/v1alpha1"
+	"github.com/altairalabs/omnia-sandboxes/pkg/sandbox"
+)
+
+// Add puts the controller into the manager of the host cluster, with our own group as its second cluster.
+func Add(ctx context.Context, host manager.Manager, claims cluster.Cluster, clock clock.PassiveClock) error {
+	if err := addIndexes(ctx, host.GetFieldIndexer()); err != nil {
+		return err
+	}
+	r := &Reconciler{
+		Claims: claims.GetClient(), ClaimsLive: claims.GetAPIReader(),
+		Host: host.GetClient(), HostLive: host.GetAPIReader(), Clock: clock,
+	}
+	byOwner, byLabel := handler.EnqueueRequestsFromMapFunc(owningClaim), handler.EnqueueRequestsFromMapFunc(labelledClaim)
+	err := builder.ControllerManagedBy(host).
+		Named("sandboxclaim").
+		WatchesRawSource(source.Kind(claims.GetCache(), &v1alpha1.SandboxClaim{}, &handler.TypedEnqueueRequestForObject[*v1alpha1.SandboxClaim]{})).
+		Watches(&networkingv1.NetworkPolicy{}, byOwner, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&corev1.Service{}, byOwner, builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
+		Watches(&appsv1.Deployment{}, byOwner, builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
+		Watches(&discoveryv1.EndpointSlice{}, byLabel, builder.WithPredicates(readinessChanged())).
+		Watches(&corev1.Pod{}, byLabel, builder.WithPredicates(tellingPodChange())).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("building the claims' controller: %w", err)
+	}
+	return nil
+}
+
+func addIndexes(ctx context.Context, indexer client.FieldIndexer) error {
+	if err := indexer.IndexField(ctx, &corev1.Pod{}, podsByClaim, labelIndex(v1alpha1.LabelClaimUID)); err != nil {
+		return fmt.Errorf("indexing pods by claim: %w", err)
+	}
+	if err := indexer.IndexField(ctx, &discoveryv1.EndpointSlice{}, slicesByService, labelIndex(discoveryv1.LabelServiceName)); err != nil {
+		return fmt.Errorf("indexing EndpointSlices by Service: %w", err)
+	}
+	return nil
+}
+
+func labelIndex(label string) client.IndexerFunc {
+	return func(o client.Object) []string { return []string{o.GetLabels()[label]} }
+}
+
+// owningClaim maps an object to the claim that controls it.
+func owningClaim(_ context.Context, o client.Object) []reconcile.Request {
+	return requestFor(o.GetNamespace(), sandbox.ClaimOf(o))
+}
+
+// labelledClaim maps an object that a claim does not control itself. A wrong label costs a reconcile that finds nothing to do.
+func labelledClaim(_ context.Context, o client.Object) []reconcile.Request {
+	return requestFor(o.GetNamespace(), o.GetLabels()[v1alpha1.LabelClaim])
+}
+
+func requestFor(namespace, name string) []reconcile.Request {
+	if name == "" {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}}
+}
+
+// tellingPodChange lets pass what changes a verdict: a pod has some seven events in its life, and few of them tell.
+func tellingPodChange() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false }, // a pod says nothing before it is looked at
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, after := e.ObjectOld.(*corev1.Pod), e.ObjectNew.(*corev1.Pod)
+			return observedPod(before) != observedPod(after) || (before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil)
+		},
+	}
+}
+
+// readinessChanged lets pass what changes whether the Service has a ready endpoint.
+func readinessChanged() predicate.Predicate {
+	ready := func(o client.Object) bool {
+		return slices.ContainsFunc(o.(*discoveryv1.EndpointSlice).Endpoints, func(e discoveryv1.Endpoint) bool {
+			return e.Conditions.Ready != nil && *e.Conditions.Ready
+		})
+	}
+	return predicate.Funcs{
+		CreateFunc: func(e event.CreateEvent) bool { return ready(e.Object) },
+		UpdateFunc: func(e event.UpdateEvent) bool { return ready(e.ObjectOld) != ready(e.ObjectNew) },
+	}
+}

@@ -1,0 +1,156 @@
+// Package controller runs the controllers beside the API: on the one replica that holds the Lease, over two clusters,
+// the host's and, by the loopback, our own group's. A lost Lease ends the controllers and not the process: they are
+// built again and wait for their turn, while the API keeps serving. It refuses to know what a controller does.
+package controller
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	omniav1alpha1 "github.com/altairalabs/omnia-sandboxes/apis/omnia/v1alpha1"
+	"github.com/altairalabs/omnia-sandboxes/apis/sandbox/v1alpha1"
+	"github.com/altairalabs/omnia-sandboxes/pkg/controller/claim"
+)
+
+const (
+	// leaseName is the Lease of the replica that runs the controllers.
+	leaseName = "sandbox-apiserver"
+	// reconcilers is how many claims are worked on at once.
+	reconcilers = 8
+	// shutdownTimeout bounds the wait for what is under way when the controllers end.
+	shutdownTimeout = 5 * time.Second
+)
+
+// Config says where the controllers work.
+type Config struct {
+	// Host leads to the cluster in which sandboxes run.
+	Host *rest.Config
+	// Loopback leads to our own group, past the aggregator.
+	Loopback *rest.Config
+	// LeaderElectionNamespace holds the Lease.
+	LeaderElectionNamespace string
+	// Clock tells the time.
+	Clock clock.Clock
+}
+
+// Run runs the controllers whenever this replica holds the Lease, until ctx ends. It gives no error: what goes wrong
+// is logged and tried again after a growing delay.
+func Run(ctx context.Context, cfg Config) error {
+	delay := wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.1, Steps: 6, Cap: 30 * time.Second}
+	again := delay
+	for ctx.Err() == nil {
+		began := cfg.Clock.Now()
+		err := runOnce(ctx, cfg)
+		if ctx.Err() != nil {
+			break
+		}
+		if cfg.Clock.Since(began) > delay.Cap {
+			again = delay
+		}
+		pause := again.Step()
+		klog.FromContext(ctx).Error(err, "Controllers ended; building them again", "after", pause)
+		select {
+		case <-cfg.Clock.After(pause):
+		case <-ctx.Done():
+		}
+	}
+	return nil
+}
+
+func runOnce(ctx context.Context, cfg Config) error {
+	manager, err := ctrl.NewManager(cfg.Host, ctrl.Options{
+		Scheme:                        hostScheme(),
+		Cache:                         hostCache(),
+		Logger:                        klog.FromContext(ctx),
+		LeaderElection:                true,
+		LeaderElectionID:              leaseName,
+		LeaderElectionNamespace:       cfg.LeaderElectionNamespace,
+		LeaderElectionReleaseOnCancel: true,
+		Metrics:                       metricsserver.Options{BindAddress: "0"}, // the API server serves them
+		GracefulShutdownTimeout:       ptr.To(shutdownTimeout),
+		Controller: config.Controller{
+			MaxConcurrentReconciles: reconcilers,
+			SkipNameValidation:      ptr.To(true), // they are built again after a lost Lease
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("building the controllers' manager: %w", err)
+	}
+	claims, err := cluster.New(cfg.Loopback, func(o *cluster.Options) {
+		o.Scheme = claimsScheme()
+		o.Logger = klog.FromContext(ctx)
+		o.Cache = cache.Options{DefaultTransform: cache.TransformStripManagedFields()}
+	})
+	if err != nil {
+		return fmt.Errorf("connecting to our own group: %w", err)
+	}
+	if err := manager.Add(claims); err != nil {
+		return fmt.Errorf("adding our own group to the manager: %w", err)
+	}
+	if err := claim.Add(ctx, manager, claims, cfg.Clock); err != nil {
+		return err
+	}
+	if err := manager.Start(ctx); err != nil {
+		return fmt.Errorf("running the controllers: %w", err)
+	}
+	return nil
+}
+
+func hostScheme() *runtime.Scheme {
+	out := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{scheme.AddToScheme, omniav1alpha1.AddToScheme} {
+		must(add(out))
+	}
+	return out
+}
+
+func claimsScheme() *runtime.Scheme {
+	out := runtime.NewScheme()
+	must(v1alpha1.AddToScheme(out))
+	return out
+}
+
+// hostCache keeps of the host's objects those that belong to claims. They are found by label here and trusted by owner.
+func hostCache() cache.Options {
+	exists, err := labels.NewRequirement(v1alpha1.LabelClaim, selection.Exists, nil)
+	must(err)
+	ours := cache.ByObject{Label: labels.NewSelector().Add(*exists)}
+	return cache.Options{
+		DefaultTransform: cache.TransformStripManagedFields(),
+		ByObject: map[client.Object]cache.ByObject{
+			&appsv1.Deployment{}:          ours,
+			&corev1.Service{}:             ours,
+			&corev1.Pod{}:                 ours,
+			&networkingv1.NetworkPolicy{}: ours,
+			&discoveryv1.EndpointSlice{}:  ours,
+		},
+	}
+}
+
+// must is for what can only fail if the program itself is wrong.
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}

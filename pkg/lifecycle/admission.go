@@ -1,0 +1,106 @@
+package lifecycle
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/altairalabs/omnia-sandboxes/apis/sandbox/v1alpha1"
+)
+
+// admissionCheck refuses a claim, or gives false.
+type admissionCheck func(Admission) (Verdict, bool)
+
+// admissionChecks are asked in order: whose the claim is, what it asks for, whether that may be had.
+var admissionChecks = []admissionCheck{
+	enrolmentIsGranted,
+	runtimeExists,
+	runtimeAllowsSandboxes,
+	mountIsGranted,
+	targetPathIsGranted,
+	connectionsAreGranted,
+	classExists,
+	workspaceIsSupported,
+	workspaceHasStorage,
+}
+
+// Admit says whether a claim may have a sandbox: Pending, or Failed with the first cause. Both are for good.
+func Admit(in Admission) Verdict {
+	for _, check := range admissionChecks {
+		if verdict, refused := check(in); refused {
+			return verdict
+		}
+	}
+	return pending(v1alpha1.ReasonCreating, "the sandbox is being created")
+}
+
+// enrolmentIsGranted: only the enrolment endpoint writes an enrolment, and there is none yet, so nothing can have.
+func enrolmentIsGranted(in Admission) (Verdict, bool) {
+	return failed(v1alpha1.ReasonEnrolmentNotGranted, "an enrolment is created by the enrolment endpoint alone: delete the claim"), in.Claim.Spec.Enrolment != nil
+}
+
+func runtimeExists(in Admission) (Verdict, bool) {
+	return failed(v1alpha1.ReasonAgentRuntimeNotFound, fmt.Sprintf("AgentRuntime %s/%s does not exist: create it, then delete the claim and create it again",
+		in.Claim.Namespace, runtimeName(in.Claim))), in.Runtime == nil
+}
+
+// runtimeAllowsSandboxes: "a misconfiguration, not resource contention, so it does not queue" (spec/sandboxclaim.md, "agentRuntimeRef").
+func runtimeAllowsSandboxes(in Admission) (Verdict, bool) {
+	return failed(v1alpha1.ReasonSandboxesDisabled, fmt.Sprintf("AgentRuntime %s/%s may not have sandboxes: set its spec.sandbox.enabled to true, then delete the claim and create it again",
+		in.Claim.Namespace, runtimeName(in.Claim))), in.Runtime != nil && !in.Runtime.SandboxesEnabled()
+}
+
+func mountIsGranted(in Admission) (Verdict, bool) {
+	return failed(v1alpha1.ReasonMountNotGranted, "nothing proves that the server wrote this claim, so it may mount scratch only: acquire the sandbox instead"),
+		MountsAnything(&in.Claim.Spec) && !writtenByServer(in.Claim)
+}
+
+func targetPathIsGranted(in Admission) (Verdict, bool) {
+	return failed(v1alpha1.ReasonTargetPathNotGranted, "nothing proves that the server wrote this claim, so it may not name a targetPath: acquire the sandbox instead"),
+		in.Claim.Spec.TargetPath != "" && !writtenByServer(in.Claim)
+}
+
+func connectionsAreGranted(in Admission) (Verdict, bool) {
+	return failed(v1alpha1.ReasonConnectionsNotGranted, "nothing proves that the server wrote this claim, so it may not bind Connections: acquire the sandbox instead"),
+		len(in.Claim.Spec.Connections) > 0 && !writtenByServer(in.Claim)
+}
+
+func classExists(in Admission) (Verdict, bool) {
+	ref := in.Claim.Spec.ClassRef
+	where := "in namespace " + in.Claim.Namespace
+	if ref.Kind == v1alpha1.ClusterSandboxClassKind {
+		where = "in the cluster"
+	}
+	return failed(v1alpha1.ReasonClassNotFound, fmt.Sprintf("there is no %s %s %s: create it, then delete the claim and create it again", ref.Kind, ref.Name, where)), in.Class == nil
+}
+
+// workspaceIsSupported: a class without filesystem.workspace has nowhere to mount and nothing to promote.
+func workspaceIsSupported(in Admission) (Verdict, bool) {
+	spec := &in.Claim.Spec
+	asks := len(spec.Mounts) > 0 || spec.Mount != nil || spec.TargetPath != ""
+	return failed(v1alpha1.ReasonWorkspaceNotSupported, fmt.Sprintf("class %s has no filesystem.workspace, so a claim of it can have no mounts and no targetPath: drop them or name another class", spec.ClassRef.Name)),
+		asks && in.Class != nil && !hasWorkspace(in.Class)
+}
+
+func workspaceHasStorage(in Admission) (Verdict, bool) {
+	return failed(v1alpha1.ReasonNoWorkspaceStorage, fmt.Sprintf("class %s has a filesystem.workspace, and this server provides no workspace storage: name a class without one", in.Claim.Spec.ClassRef.Name)),
+		in.Class != nil && hasWorkspace(in.Class)
+}
+
+func hasWorkspace(class *v1alpha1.SandboxClassSpec) bool {
+	return class.Filesystem != nil && class.Filesystem.Workspace != nil
+}
+
+func runtimeName(claim *v1alpha1.SandboxClaim) string {
+	if claim.Spec.AgentRuntimeRef == nil {
+		return ""
+	}
+	return claim.Spec.AgentRuntimeRef.Name
+}
+
+// writtenByServer says whether acquire wrote the claim.
+func writtenByServer(claim *v1alpha1.SandboxClaim) bool {
+	c := meta.FindStatusCondition(claim.Status.Conditions, v1alpha1.ConditionProvenanceVerified)
+	return c != nil && c.Status == metav1.ConditionTrue && c.Reason == v1alpha1.ReasonWrittenByOperator
+}

@@ -1,0 +1,42 @@
+// Package lifecycle says what is due for a claim: whether it may be admitted, where its sandbox stands, whether a wait or
+// a limit has run out. Each rule of the specification is one function here, over facts that its caller has gathered and
+// a time that it is given. It refuses to read anything, to write anything, and to know what time it is.
+package lifecycle
+
+import (
+	omniav1alpha1 "github.com/altairalabs/omnia-sandboxes/apis/omnia/v1alpha1"
+	"github.com/altairalabs/omnia-sandboxes/apis/sandbox/v1alpha1"
+)
+
+// Verdict is what a claim's status should say.
+type Verdict struct {
+	// Phase is the claim's phase.
+	Phase v1alpha1.Phase
+	// Reason and Message are the Ready condition's.
+	Reason, Message string
+	// Addresses is where the sandbox answers, only while it is Bound.
+	Addresses map[string]string
+}
+
+func failed(reason, message string) Verdict {
+	return Verdict{Phase: v1alpha1.PhaseFailed, Reason: reason, Message: message}
+}
+
+func pending(reason, message string) Verdict {
+	return Verdict{Phase: v1alpha1.PhasePending, Reason: reason, Message: message}
+}
+
+// Terminal says whether nothing more becomes of a claim in this phase but its deletion.
+func Terminal(phase v1alpha1.Phase) bool {
+	return phase == v1alpha1.PhaseFailed || phase == v1alpha1.PhaseCompleted
+}
+
+// Admission is what is known when a claim asks to be admitted.
+type Admission struct {
+	// Claim is the claim.
+	Claim *v1alpha1.SandboxClaim
+	// Runtime is its AgentRuntime; nil if there is none.
+	Runtime *omniav1alpha1.AgentRuntime
+	// Class is the class that it names; nil if there is none.
+	Class *v1alpha1.SandboxClassSpec
+}

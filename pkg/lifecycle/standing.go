@@ -1,0 +1,88 @@
+package lifecycle
+
+import (
+	"fmt"
+
+	"github.com/altairalabs/omnia-sandboxes/apis/sandbox/v1alpha1"
+)
+
+// Observed is what was seen of an admitted claim's sandbox. The zero value is a sandbox of which nothing stands yet.
+type Observed struct {
+	// Taken names an object of the sandbox's name that is somebody else's; empty if there is none.
+	Taken string
+	// Clearing names an object of an earlier claim of this name that is being deleted; empty if there is none.
+	Clearing string
+	// Rejected is the API server's refusal of an object that was built; empty if it took them.
+	Rejected string
+	// DeploymentReady says that the Deployment's pod is ready at its current generation.
+	DeploymentReady bool
+	// PodRefused is why the Deployment's pod cannot be created, in the refuser's words; empty if it can.
+	PodRefused string
+	// Pod is what the newest pod waits for.
+	Pod PodObserved
+	// Routed says that the Service has a ready endpoint.
+	Routed bool
+	// Addresses is where the Service answers; empty until it has a cluster IP.
+	Addresses map[string]string
+}
+
+// PodObserved is what was seen of the sandbox's newest living pod. The zero value is no pod.
+type PodObserved struct {
+	// Name is the pod's name; empty if there is no pod.
+	Name string
+	// Unschedulable is the scheduler's message where it cannot place the pod; empty otherwise.
+	Unschedulable string
+	// WaitingReason and WaitingMessage are kubelet's, of a container that is not running.
+	WaitingReason, WaitingMessage string
+}
+
+// terminalWaiting are kubelet's reasons for which no amount of waiting helps.
+var terminalWaiting = map[string]string{
+	"InvalidImageName":  v1alpha1.ReasonInvalidImageName,
+	"ErrImageNeverPull": v1alpha1.ReasonErrImageNeverPull,
+}
+
+// patientWaiting are kubelet's reasons which may pass: a registry comes back, a dependency starts.
+var patientWaiting = map[string]string{
+	"ErrImagePull":               v1alpha1.ReasonImagePullBackOff,
+	"ImagePullBackOff":           v1alpha1.ReasonImagePullBackOff,
+	"RegistryUnavailable":        v1alpha1.ReasonImagePullBackOff,
+	"CrashLoopBackOff":           v1alpha1.ReasonCrashLoopBackOff,
+	"CreateContainerConfigError": v1alpha1.ReasonPodNotReady,
+	"CreateContainerError":       v1alpha1.ReasonPodNotReady,
+	"RunContainerError":          v1alpha1.ReasonPodNotReady,
+}
+
+// Stand says where an admitted claim stands: Bound when its addresses can be dialled, Failed when nothing can help,
+// otherwise Pending with the most telling cause and the other party's own words.
+func Stand(seen Observed) Verdict {
+	pod := seen.Pod
+	switch {
+	case seen.Taken != "":
+		return pending(v1alpha1.ReasonNameTaken, fmt.Sprintf("%s exists and is not this claim's, so it is left alone: delete or rename it", seen.Taken))
+	case seen.Clearing != "":
+		return pending(v1alpha1.ReasonClearingPrevious, fmt.Sprintf("%s of an earlier claim of this name is being deleted", seen.Clearing))
+	case seen.Rejected != "":
+		return failed(v1alpha1.ReasonSandboxRejected, "the API server rejected the sandbox: "+seen.Rejected)
+	case seen.DeploymentReady && seen.Routed && len(seen.Addresses) > 0:
+		return Verdict{Phase: v1alpha1.PhaseBound, Reason: v1alpha1.ReasonSandboxReady, Message: "the sandbox answers at its addresses", Addresses: seen.Addresses}
+	case terminalWaiting[pod.WaitingReason] != "":
+		return failed(terminalWaiting[pod.WaitingReason], fmt.Sprintf("pod %s: %s", pod.Name, told(pod)))
+	case seen.PodRefused != "" && pod.Name == "":
+		return pending(v1alpha1.ReasonPodRefused, seen.PodRefused)
+	case pod.Unschedulable != "":
+		return pending(v1alpha1.ReasonUnschedulable, pod.Unschedulable)
+	case patientWaiting[pod.WaitingReason] != "":
+		return pending(patientWaiting[pod.WaitingReason], fmt.Sprintf("pod %s: %s", pod.Name, told(pod)))
+	case pod.Name != "":
+		return pending(v1alpha1.ReasonPodNotReady, fmt.Sprintf("pod %s is not ready yet", pod.Name))
+	}
+	return pending(v1alpha1.ReasonCreating, "the sandbox is being created")
+}
+
+func told(pod PodObserved) string {
+	if pod.WaitingMessage == "" {
+		return pod.WaitingReason
+	}
+	return pod.WaitingMessage
+}
