@@ -26,9 +26,7 @@ const (
 	probeTimeoutSeconds     int32 = 1
 	probeFailureThreshold   int32 = 10
 
-	scratchPrefix = "scratch-"
-	tmpVolume     = "tmp"
-	tmpPath       = "/tmp"
+	tmpPath = "/tmp"
 )
 
 // tmpLimit bounds /tmp, which every sandbox has: there are clusters whose policies refuse a pod without a volume.
@@ -136,12 +134,12 @@ func volumes(class *v1alpha1.SandboxClassSpec) ([]corev1.Volume, []corev1.Volume
 			if v.Medium == v1alpha1.ScratchMediumMemory {
 				medium = corev1.StorageMediumMemory
 			}
-			add(scratchPrefix+v.Name, v.MountPath, v.SizeLimit.DeepCopy(), medium)
+			add(v.Name, v.MountPath, v.SizeLimit.DeepCopy(), medium)
 			hasTmp = hasTmp || path.Clean(v.MountPath) == tmpPath
 		}
 	}
 	if !hasTmp {
-		add(tmpVolume, tmpPath, tmpLimit.DeepCopy(), corev1.StorageMediumDefault)
+		add(v1alpha1.ReservedScratchName, tmpPath, tmpLimit.DeepCopy(), corev1.StorageMediumDefault)
 	}
 	return volumes, mounts
 }

@@ -188,6 +188,9 @@ const (
 	ScratchMediumMemory ScratchMedium = "Memory"
 )
 
+// ReservedScratchName names the volume that every sandbox has at /tmp unless its class mounts one there; no class may use it.
+const ReservedScratchName = "sandbox-tmp"
+
 // ScratchVolume is an emptyDir with a bound.
 type ScratchVolume struct {
 	// name is the volume's name, a DNS label.

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/altairalabs/omnia-sandboxes/apis/sandbox"
+	"github.com/altairalabs/omnia-sandboxes/apis/sandbox/v1alpha1"
 )
 
 const (
@@ -163,6 +164,9 @@ func validateFilesystem(fs *sandbox.Filesystem, at *field.Path) field.ErrorList 
 		at := at.Child("scratch").Index(i)
 		for _, msg := range utilvalidation.IsDNS1123Label(v.Name) {
 			errs = append(errs, field.Invalid(at.Child("name"), v.Name, msg))
+		}
+		if v.Name == v1alpha1.ReservedScratchName {
+			errs = append(errs, field.Invalid(at.Child("name"), v.Name, "is the sandbox's own /tmp: choose another name"))
 		}
 		if names[v.Name] {
 			errs = append(errs, field.Duplicate(at.Child("name"), v.Name))

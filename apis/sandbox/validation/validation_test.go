@@ -172,6 +172,7 @@ func TestValidateSandboxClass(t *testing.T) {
 			c.Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}
 		}, "spec.resources.requests[cpu]"},
 		"a scratch volume of no size": {func(c *class) { c.Filesystem.Scratch[0].SizeLimit = resource.Quantity{} }, "spec.filesystem.scratch[0].sizeLimit"},
+		"the sandbox's own volume":    {func(c *class) { c.Filesystem.Scratch[0].Name = "sandbox-tmp" }, "spec.filesystem.scratch[0].name"},
 		"an unknown medium":           {func(c *class) { c.Filesystem.Scratch[0].Medium = "Tape" }, "spec.filesystem.scratch[0].medium"},
 		"a relative mount path":       {func(c *class) { c.Filesystem.Scratch[0].MountPath = "cache" }, "spec.filesystem.scratch[0].mountPath"},
 		"a mount path that climbs":    {func(c *class) { c.Filesystem.Scratch[0].MountPath = "/a/../b" }, "spec.filesystem.scratch[0].mountPath"},
