@@ -1,0 +1,54 @@
+package main
+
+import (
+	"context"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+type shellInput struct {
+	Command string `json:"command" jsonschema:"the command line to run"`
+}
+
+type shellOutput struct {
+	Output   string `json:"output"`
+	ExitCode int    `json:"exitCode"`
+}
+
+type pathInput struct {
+	Path string `json:"path" jsonschema:"a path below the working folder"`
+}
+
+type writeInput struct {
+	Path    string `json:"path" jsonschema:"a path below the working folder"`
+	Content string `json:"content" jsonschema:"the file's new content"`
+}
+
+type textOutput struct {
+	Text string `json:"text"`
+}
+
+func addTools(server *mcp.Server, sh *shell) {
+	mcp.AddTool(server, &mcp.Tool{Name: "shell", Description: "Run a command line. Commands: " + strings.Join(commandNames(), ", ")},
+		func(ctx context.Context, _ *mcp.CallToolRequest, in shellInput) (*mcp.CallToolResult, shellOutput, error) {
+			output, code := sh.run(ctx, in.Command)
+			return nil, shellOutput{Output: output, ExitCode: code}, nil
+		})
+	mcp.AddTool(server, &mcp.Tool{Name: "read_file", Description: "Read a file"},
+		func(_ context.Context, _ *mcp.CallToolRequest, in pathInput) (*mcp.CallToolResult, textOutput, error) {
+			text, err := sh.read(in.Path)
+			return nil, textOutput{Text: text}, err
+		})
+	mcp.AddTool(server, &mcp.Tool{Name: "write_file", Description: "Write a file"},
+		func(_ context.Context, _ *mcp.CallToolRequest, in writeInput) (*mcp.CallToolResult, textOutput, error) {
+			err := sh.write(in.Path, in.Content, false)
+			return nil, textOutput{Text: "written"}, err
+		})
+	mcp.AddTool(server, &mcp.Tool{Name: "list_dir", Description: "List a folder"},
+		func(_ context.Context, _ *mcp.CallToolRequest, in pathInput) (*mcp.CallToolResult, textOutput, error) {
+			var out strings.Builder
+			err := sh.list(&out, in.Path)
+			return nil, textOutput{Text: out.String()}, err
+		})
+}
