@@ -1,0 +1,83 @@
+// Command agent is the sample agent: what an agent runtime does with a sandbox, in one static binary that runs in a pod.
+// It acquires by the client helper and calls tools over MCP. It refuses to be a model: what it calls is on its command line.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+)
+
+const usage = `usage: agent <command> [flags]
+
+  play      acquire a sandbox, call its tools, touch it, release it, and tell of each
+  acquire   acquire a sandbox and print it as JSON
+  call      call one tool of a sandbox
+  dial      open one TCP connection and tell what became of it
+  listen    answer HTTP requests
+  sleep     wait to be ended
+`
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
+	defer stop()
+	if err := run(ctx, os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "agent:", err)
+		stop()
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string) error {
+	if len(args) == 0 {
+		return errors.New(usage)
+	}
+	commands := map[string]func(context.Context, []string) error{
+		"play": play, "acquire": acquire, "call": call, "dial": dial, "listen": listen,
+		"sleep": func(ctx context.Context, _ []string) error { <-ctx.Done(); return nil },
+	}
+	command, ok := commands[args[0]]
+	if !ok {
+		return fmt.Errorf("unknown command %q\n%s", args[0], usage)
+	}
+	return command(ctx, args[1:])
+}
+
+func dial(ctx context.Context, args []string) error {
+	if len(args) != 1 {
+		return errors.New("usage: agent dial host:port")
+	}
+	dialer := net.Dialer{Timeout: 3 * time.Second}
+	conn, err := dialer.DialContext(ctx, "tcp", args[0])
+	if err != nil {
+		return err
+	}
+	fmt.Println("connected to", args[0])
+	return conn.Close()
+}
+
+func listen(ctx context.Context, args []string) error {
+	flags := flag.NewFlagSet("listen", flag.ContinueOnError)
+	addr := flags.String("addr", ":8080", "address to answer on")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	server := &http.Server{Addr: *addr, ReadHeaderTimeout: 5 * time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = fmt.Fprintln(w, "hello")
+	})}
+	go func() {
+		<-ctx.Done()
+		_ = server.Close()
+	}()
+	if err := server.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
