@@ -52,6 +52,7 @@ func (c *Config) New() (*Server, error) {
 		return nil, err
 	}
 	s := &Server{Generic: generic, neighbours: reader, waiters: claims.Waiters}
+	s.serveControllerMetrics()
 	return s, s.install(claims, map[string]rest.Storage{
 		"sandboxclaims":         claims.Claims,
 		"sandboxclaims/status":  claims.Status,

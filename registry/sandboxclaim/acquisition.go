@@ -33,11 +33,12 @@ type acquisition struct {
 	options *metav1.CreateOptions
 	dryRun  bool
 
-	created  bool      // this call created the claim that it answers with
-	seen     types.UID // the claim that was last met
-	replaces types.UID // the failed claim that this call deleted, and whose place the next create takes
-	again    bool      // a claim that vanished under this call was created again; it is, once
-	lease    *v1alpha1.WaitLease
+	created  bool                // this call created the claim that it answers with
+	seen     types.UID           // the claim that was last met
+	replaces types.UID           // the failed claim that this call deleted, and whose place the next create takes
+	again    bool                // a claim that vanished under this call was created again; it is, once
+	leased   types.UID           // the claim on which a lease stands that is long enough for this call
+	lease    *v1alpha1.WaitLease // that lease, where this call wrote it
 }
 
 // run finds or creates the claim, and waits until it is Bound, the wait is over, or it is refused.
@@ -169,7 +170,7 @@ func (a *acquisition) absent(ctx context.Context) (*sandbox.SandboxClaim, error)
 	if err != nil {
 		return nil, err
 	}
-	a.created = true
+	a.created, a.leased = true, claim.UID
 	return claim, nil
 }
 
@@ -267,25 +268,28 @@ func (a *acquisition) use(ctx context.Context, claim *sandbox.SandboxClaim) (*sa
 
 // holdLease says on the claim that somebody waits for it. It gives nil if the claim went or changed its identity meanwhile.
 func (a *acquisition) holdLease(ctx context.Context, claim *sandbox.SandboxClaim) (*sandbox.SandboxClaim, error) {
-	if a.lease != nil && a.seen == claim.UID && claim.Status.Wait != nil {
+	if a.leased == claim.UID {
 		return claim, nil
 	}
-	next, longer := lifecycle.Wait(versionedLease(claim.Status.Wait), a.waitSeconds, a.clock.Now())
-	a.lease = &next
-	if !longer {
-		return claim, nil
-	}
-	updated, err := a.claims.updateStatus(ctx, claim, func(c *sandbox.SandboxClaim) (bool, error) {
-		lease, longer := lifecycle.Wait(versionedLease(c.Status.Wait), a.waitSeconds, next.RenewTime.Time)
-		if longer {
-			c.Status.Wait = hubLease(lease)
+	now := a.clock.Now()
+	if _, longer := lifecycle.Wait(versionedLease(claim.Status.Wait), a.waitSeconds, now); longer {
+		updated, err := a.claims.updateStatus(ctx, claim, func(fresh *sandbox.SandboxClaim) (bool, error) {
+			lease, longer := lifecycle.Wait(versionedLease(fresh.Status.Wait), a.waitSeconds, now)
+			if longer {
+				fresh.Status.Wait, a.lease = hubLease(lease), &lease
+			}
+			return longer, nil
+		})
+		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+			return nil, nil
 		}
-		return longer, nil
-	})
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil, nil
+		if err != nil {
+			return nil, err
+		}
+		claim = updated
 	}
-	return updated, err
+	a.leased = claim.UID
+	return claim, nil
 }
 
 // withdraw deletes the claim for a caller who has hung up, if nobody else waits for it and it was never admitted.

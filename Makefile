@@ -1,0 +1,74 @@
+# Omnia Sandboxes. `make demo` sets everything up and runs the main job; `make test` passes every test.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+
+DEV := go tool -modfile=hack/tools/dev/go.mod
+LINT := $(DEV) golangci-lint
+E2E_TIMEOUT := 12m
+INTEGRATION_TIMEOUT := 15m
+
+.PHONY: help
+help: ## Show what there is to make
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-18s %s\n", $$1, $$2}'
+
+.PHONY: demo
+demo: ## Bring up a cluster and the server, and play an agent that gets a sandbox and calls a tool in it
+	go run ./hack/demo
+
+.PHONY: build
+build: ## Build the server into bin/
+	CGO_ENABLED=0 go build -trimpath -o bin/sandbox-apiserver ./cmd/sandbox-apiserver
+
+.PHONY: cluster-up
+cluster-up: ## Bring up the local cluster (FAKE=n: that many fake nodes, REAL=false: no real one)
+	go run ./hack/cluster up --fake-nodes=$(or $(FAKE),0) --real-node=$(or $(REAL),true)
+
+.PHONY: cluster-down
+cluster-down: ## Take the local cluster down, and leave nothing of it
+	go run ./hack/cluster down
+
+.PHONY: generate
+generate: ## Generate all that is made from the types
+	hack/update-codegen.sh
+
+.PHONY: test
+test: verify unit integration e2e ## Pass every test
+
+.PHONY: unit
+unit: ## Test the packages, each for itself
+	go test ./apis/... ./cmd/... ./hack/... ./pkg/... ./registry/... ./test/framework/... ./test/images/...
+
+.PHONY: integration
+integration: test-cluster ## Test the server behind a real aggregator, with fake nodes
+	go test -count=1 -timeout $(INTEGRATION_TIMEOUT) -v ./test/integration/...
+
+.PHONY: e2e
+e2e: test-cluster ## Test sandboxes in real pods
+	go test -count=1 -timeout $(E2E_TIMEOUT) -v ./test/e2e/...
+
+.PHONY: test-cluster
+test-cluster:
+	go run ./hack/cluster up --fake-nodes=2
+
+.PHONY: verify
+verify: verify-format verify-vet verify-tidy verify-generated verify-lint ## Check format, vet, lint, and that generated files are up to date
+
+.PHONY: verify-format
+verify-format:
+	@out=$$(gofmt -l apis cmd hack pkg registry test); test -z "$$out" || { echo "not formatted (run gofmt -w):"; echo "$$out"; exit 1; }
+
+.PHONY: verify-vet
+verify-vet:
+	go vet ./...
+
+.PHONY: verify-tidy
+verify-tidy:
+	@go mod tidy -diff || { echo "go.mod is not tidy: run go mod tidy"; exit 1; }
+
+.PHONY: verify-generated
+verify-generated:
+	hack/verify-codegen.sh
+
+.PHONY: verify-lint
+verify-lint:
+	$(LINT) run
