@@ -30,6 +30,9 @@ const (
 	DefaultDialTimeout = 30 * time.Second
 
 	oneDial = 2 * time.Second
+	// callSlack is how long past its wait a call may take before it is given up and asked again: a connection to a server
+	// that vanished without a word would else outlast the deadline.
+	callSlack = 15 * time.Second
 )
 
 // Dialer opens a connection, as net.Dialer does.
@@ -50,6 +53,8 @@ type Client struct {
 	Dialer Dialer
 	// Clock tells the time.
 	Clock clock.Clock
+
+	callSlack time.Duration
 }
 
 // New gives a client of a namespace over the generated clientset, with the default times.
@@ -57,6 +62,7 @@ func New(clientset sandboxv1alpha1.SandboxClaimsGetter, namespace string) *Clien
 	return &Client{
 		claims: clientset.SandboxClaims(namespace), namespace: namespace,
 		Deadline: DefaultDeadline, DialTimeout: DefaultDialTimeout, Dialer: &net.Dialer{Timeout: oneDial}, Clock: clock.RealClock{},
+		callSlack: callSlack,
 	}
 }
 
@@ -100,8 +106,8 @@ func (e *NotReadyError) Unwrap() []error { return []error{context.DeadlineExceed
 
 // UnreachableError says that a bound sandbox's port accepted no connection in time.
 type UnreachableError struct {
-	// Claim is the claim's name.
-	Claim string
+	// Sandbox is the sandbox, to be released or acquired again.
+	Sandbox *Sandbox
 	// Address is what was dialled.
 	Address string
 	// Err is the last dial's error.
@@ -110,7 +116,7 @@ type UnreachableError struct {
 
 // Error names the address.
 func (e *UnreachableError) Error() string {
-	return fmt.Sprintf("sandbox %s is bound, and %s accepts no connection: %v", e.Claim, e.Address, e.Err)
+	return fmt.Sprintf("sandbox %s is bound, and %s accepts no connection: %v", e.Sandbox.Name, e.Address, e.Err)
 }
 
 // Unwrap gives the last dial's error.
@@ -129,8 +135,7 @@ func (c *Client) Acquire(ctx context.Context, spec v1alpha1.SandboxAcquireSpec) 
 		if left <= 0 {
 			return nil, last
 		}
-		spec.WaitSeconds = ptr.To(min(int32(left/time.Second), v1alpha1.MaxWaitSeconds))
-		answer, err := c.claims.Acquire(ctx, v1alpha1.AnyClaim, &v1alpha1.SandboxAcquire{Spec: spec}, metav1.CreateOptions{})
+		answer, err := c.piece(ctx, spec, left)
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
@@ -141,7 +146,10 @@ func (c *Client) Acquire(ctx context.Context, spec v1alpha1.SandboxAcquireSpec) 
 				Namespace: c.namespace, Name: answer.Status.ClaimName, UID: answer.Status.ClaimUID,
 				Addresses: answer.Status.Addresses, Created: created || answer.Status.Created, client: c,
 			}
-			return sandbox, c.reachable(ctx, sandbox)
+			if err := c.reachable(ctx, sandbox); err != nil {
+				return nil, err
+			}
+			return sandbox, nil
 		case err == nil:
 			s := answer.Status
 			created = created || s.Created
@@ -161,6 +169,16 @@ func (c *Client) Acquire(ctx context.Context, spec v1alpha1.SandboxAcquireSpec) 
 			return nil, err
 		}
 	}
+}
+
+// piece asks once, to wait for what is left, as far as one call may wait.
+func (c *Client) piece(ctx context.Context, spec v1alpha1.SandboxAcquireSpec, left time.Duration) (*v1alpha1.SandboxAcquire, error) {
+	// Rounded up: to the server, 0 is a caller who does not wait, and whose claim it never withdraws.
+	long := min((left + time.Second - 1).Truncate(time.Second), v1alpha1.MaxWaitSeconds*time.Second)
+	spec.WaitSeconds = ptr.To(int32(long / time.Second))
+	ctx, cancel := context.WithTimeout(ctx, long+c.callSlack)
+	defer cancel()
+	return c.claims.Acquire(ctx, v1alpha1.AnyClaim, &v1alpha1.SandboxAcquire{Spec: spec}, metav1.CreateOptions{})
 }
 
 func backoff() wait.Backoff {
@@ -212,7 +230,7 @@ func (c *Client) reachable(ctx context.Context, s *Sandbox) error {
 				return ctx.Err()
 			}
 			if !c.Clock.Now().Before(deadline) {
-				return &UnreachableError{Claim: s.Name, Address: address, Err: err}
+				return &UnreachableError{Sandbox: s, Address: address, Err: err}
 			}
 			if err := c.sleep(ctx, retry.Step()); err != nil {
 				return err

@@ -2,9 +2,14 @@ package client
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -13,10 +18,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/clock"
 
 	"github.com/altairalabs/omnia-sandboxes/apis/sandbox/v1alpha1"
+	"github.com/altairalabs/omnia-sandboxes/generated/clientset/versioned"
 	"github.com/altairalabs/omnia-sandboxes/generated/clientset/versioned/fake"
 )
 
@@ -85,6 +92,7 @@ func serving(t *testing.T, replies ...reply) (*Client, *jumping, *int) {
 		}
 		body := action.(clienttesting.CreateAction).GetObject().(*v1alpha1.SandboxAcquire)
 		assert.LessOrEqual(t, *body.Spec.WaitSeconds, int32(v1alpha1.MaxWaitSeconds))
+		assert.Positive(t, *body.Spec.WaitSeconds, "a caller who does not wait leaves a claim that is never withdrawn")
 		r := replies[min(*asked, len(replies)-1)]
 		*asked++
 		clk.pass(r.takes)
@@ -184,10 +192,36 @@ func TestAcquireWaitsForThePort(t *testing.T) {
 
 	c, _, _ = serving(t, bound)
 	c.Dialer = &dials{answers: []error{refused}}
-	_, err = c.Acquire(t.Context(), spec)
+	got, err := c.Acquire(t.Context(), spec)
 	var unreachable *UnreachableError
 	require.ErrorAs(t, err, &unreachable)
+	require.ErrorIs(t, err, refused)
+	assert.Nil(t, got)
 	assert.Equal(t, "192.0.2.1:1", unreachable.Address)
+	assert.Equal(t, "a", unreachable.Sandbox.Name, "it can still be released")
+}
+
+func TestAcquireGivesUpACallThatIsNeverAnswered(t *testing.T) {
+	var asked atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if asked.Add(1) == 1 {
+			_, _ = io.Copy(io.Discard, r.Body) // Only then does the server see the caller hang up.
+			<-r.Context().Done()
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		assert.NoError(t, json.NewEncoder(w).Encode(v1alpha1.SandboxAcquire{Status: bound.status}))
+	}))
+	t.Cleanup(server.Close)
+	set, err := versioned.NewForConfig(&rest.Config{Host: server.URL})
+	require.NoError(t, err)
+	c := New(set.SandboxV1alpha1(), "ns")
+	c.Clock, c.Dialer = &jumping{}, &dials{answers: []error{nil}}
+	c.Deadline, c.callSlack = time.Second, -950*time.Millisecond // Each call is given 50 ms.
+	got, err := c.Acquire(t.Context(), spec)
+	require.NoError(t, err)
+	assert.Equal(t, "a", got.Name)
+	assert.EqualValues(t, 2, asked.Load())
 }
 
 // acting gives a sandbox whose touch or release is answered with err, and what was asked of the server.

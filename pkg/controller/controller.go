@@ -38,6 +38,8 @@ const (
 	leaseName = "sandbox-apiserver"
 	// reconcilers is how many claims are worked on at once.
 	reconcilers = 8
+	// reconcileTimeout bounds the work on one claim, so that a host that does not answer holds no reconciler for ever.
+	reconcileTimeout = time.Minute
 	// shutdownTimeout bounds the wait for what is under way when the controllers end.
 	shutdownTimeout = 5 * time.Second
 )
@@ -61,17 +63,14 @@ func Run(ctx context.Context, cfg Config) error {
 	again := delay
 	for ctx.Err() == nil {
 		began := cfg.Clock.Now()
-		err := runOnce(ctx, cfg)
-		if ctx.Err() != nil {
-			break
+		if err := runOnce(ctx, cfg); err != nil && ctx.Err() == nil {
+			klog.FromContext(ctx).Error(err, "Controllers ended; building them again")
 		}
 		if cfg.Clock.Since(began) > delay.Cap {
 			again = delay
 		}
-		pause := again.Step()
-		klog.FromContext(ctx).Error(err, "Controllers ended; building them again", "after", pause)
 		select {
-		case <-cfg.Clock.After(pause):
+		case <-cfg.Clock.After(again.Step()):
 		case <-ctx.Done():
 		}
 	}
@@ -91,6 +90,8 @@ func runOnce(ctx context.Context, cfg Config) error {
 		GracefulShutdownTimeout:       ptr.To(shutdownTimeout),
 		Controller: config.Controller{
 			MaxConcurrentReconciles: reconcilers,
+			ReconciliationTimeout:   reconcileTimeout,
+			EnableWarmup:            ptr.To(true), // a replica that takes over has its caches filled already
 			SkipNameValidation:      ptr.To(true), // they are built again after a lost Lease
 		},
 	})

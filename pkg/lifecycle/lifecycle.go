@@ -4,6 +4,8 @@
 package lifecycle
 
 import (
+	"strings"
+
 	omniav1alpha1 "github.com/altairalabs/omnia-sandboxes/apis/omnia/v1alpha1"
 	"github.com/altairalabs/omnia-sandboxes/apis/sandbox/v1alpha1"
 )
@@ -18,12 +20,22 @@ type Verdict struct {
 	Addresses map[string]string
 }
 
+// longestMessage keeps what others said, which may quote whole objects, within what a condition may hold and a person reads.
+const longestMessage = 2048
+
 func failed(reason, message string) Verdict {
-	return Verdict{Phase: v1alpha1.PhaseFailed, Reason: reason, Message: message}
+	return Verdict{Phase: v1alpha1.PhaseFailed, Reason: reason, Message: clipped(message)}
 }
 
 func pending(reason, message string) Verdict {
-	return Verdict{Phase: v1alpha1.PhasePending, Reason: reason, Message: message}
+	return Verdict{Phase: v1alpha1.PhasePending, Reason: reason, Message: clipped(message)}
+}
+
+func clipped(message string) string {
+	if len(message) <= longestMessage {
+		return message
+	}
+	return strings.ToValidUTF8(message[:longestMessage], "") + "…"
 }
 
 // Terminal says whether nothing more becomes of a claim in this phase but its deletion.

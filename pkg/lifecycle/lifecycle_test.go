@@ -1,8 +1,10 @@
 package lifecycle
 
 import (
+	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/assert"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -106,10 +108,12 @@ func TestStand(t *testing.T) {
 		"an old refusal and a pod since: the pod tells":     {Observed{PodRefused: "exceeded quota", Pod: PodObserved{Name: "p"}}, v1alpha1.PhasePending, v1alpha1.ReasonPodNotReady, ""},
 		"an unpullable image: waits":                        {waiting("ErrImagePull", "no such host"), v1alpha1.PhasePending, v1alpha1.ReasonImagePullBackOff, "no such host"},
 		"an unpullable image, backing off: waits":           {waiting("ImagePullBackOff", "back-off"), v1alpha1.PhasePending, v1alpha1.ReasonImagePullBackOff, "back-off"},
-		"a crash loop: waits":                               {waiting("CrashLoopBackOff", ""), v1alpha1.PhasePending, v1alpha1.ReasonCrashLoopBackOff, "CrashLoopBackOff"},
-		"no image reference: failed":                        {waiting("InvalidImageName", "bad"), v1alpha1.PhaseFailed, v1alpha1.ReasonInvalidImageName, "bad"},
-		"an image that may not be pulled: failed":           {waiting("ErrImageNeverPull", ""), v1alpha1.PhaseFailed, v1alpha1.ReasonErrImageNeverPull, ""},
-		"a container being created: not ready":              {waiting("ContainerCreating", ""), v1alpha1.PhasePending, v1alpha1.ReasonPodNotReady, ""},
+		"a crash loop: waits, tells how the container ended": {Observed{Pod: PodObserved{Name: "p", WaitingReason: "CrashLoopBackOff", WaitingMessage: "back-off 10s", LastExit: "exit code 1"}},
+			v1alpha1.PhasePending, v1alpha1.ReasonCrashLoopBackOff, "exit code 1; back-off 10s"},
+		"a crash loop of unknown cause: waits":    {waiting("CrashLoopBackOff", ""), v1alpha1.PhasePending, v1alpha1.ReasonCrashLoopBackOff, "CrashLoopBackOff"},
+		"no image reference: failed":              {waiting("InvalidImageName", "bad"), v1alpha1.PhaseFailed, v1alpha1.ReasonInvalidImageName, "bad"},
+		"an image that may not be pulled: failed": {waiting("ErrImageNeverPull", ""), v1alpha1.PhaseFailed, v1alpha1.ReasonErrImageNeverPull, ""},
+		"a container being created: not ready":    {waiting("ContainerCreating", ""), v1alpha1.PhasePending, v1alpha1.ReasonPodNotReady, ""},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -120,6 +124,12 @@ func TestStand(t *testing.T) {
 			assert.Equal(t, tt.phase == v1alpha1.PhaseBound, got.Addresses != nil, "addresses stand only while Bound")
 		})
 	}
+}
+
+func TestLongWordsAreClipped(t *testing.T) {
+	got := Stand(Observed{Rejected: strings.Repeat("é", 1<<16)})
+	assert.Less(t, len(got.Message), 4096, "a condition holds 32 KiB at most, or its write is refused for ever")
+	assert.True(t, utf8.ValidString(got.Message))
 }
 
 func TestWithdraw(t *testing.T) {

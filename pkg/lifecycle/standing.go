@@ -10,7 +10,7 @@ import (
 type Observed struct {
 	// Taken names an object of the sandbox's name that is somebody else's; empty if there is none.
 	Taken string
-	// Clearing names an object of an earlier claim of this name that is being deleted; empty if there is none.
+	// Clearing names an object that is being deleted, an earlier claim's of this name or this one's own; empty if there is none.
 	Clearing string
 	// Rejected is the API server's refusal of an object that was built; empty if it took them.
 	Rejected string
@@ -34,6 +34,8 @@ type PodObserved struct {
 	Unschedulable string
 	// WaitingReason and WaitingMessage are kubelet's, of a container that is not running.
 	WaitingReason, WaitingMessage string
+	// LastExit says how that container last ended; empty if it never ran.
+	LastExit string
 }
 
 // terminalWaiting are kubelet's reasons for which no amount of waiting helps.
@@ -61,7 +63,7 @@ func Stand(seen Observed) Verdict {
 	case seen.Taken != "":
 		return pending(v1alpha1.ReasonNameTaken, fmt.Sprintf("%s exists and is not this claim's, so it is left alone: delete or rename it", seen.Taken))
 	case seen.Clearing != "":
-		return pending(v1alpha1.ReasonClearingPrevious, fmt.Sprintf("%s of an earlier claim of this name is being deleted", seen.Clearing))
+		return pending(v1alpha1.ReasonClearingPrevious, fmt.Sprintf("%s is left from before and is being deleted: it is made anew once it has gone", seen.Clearing))
 	case seen.Rejected != "":
 		return failed(v1alpha1.ReasonSandboxRejected, "the API server rejected the sandbox: "+seen.Rejected)
 	case seen.DeploymentReady && seen.Routed && len(seen.Addresses) > 0:
@@ -75,14 +77,19 @@ func Stand(seen Observed) Verdict {
 	case patientWaiting[pod.WaitingReason] != "":
 		return pending(patientWaiting[pod.WaitingReason], fmt.Sprintf("pod %s: %s", pod.Name, told(pod)))
 	case pod.Name != "":
-		return pending(v1alpha1.ReasonPodNotReady, fmt.Sprintf("pod %s is not ready yet", pod.Name))
+		return pending(v1alpha1.ReasonPodNotReady, fmt.Sprintf("pod %s does not answer yet", pod.Name))
 	}
 	return pending(v1alpha1.ReasonCreating, "the sandbox is being created")
 }
 
+// told is what kubelet says, after how the container ended: that is the cause, and the back-off only its consequence.
 func told(pod PodObserved) string {
-	if pod.WaitingMessage == "" {
-		return pod.WaitingReason
+	words := pod.WaitingMessage
+	if words == "" {
+		words = pod.WaitingReason
 	}
-	return pod.WaitingMessage
+	if pod.LastExit != "" {
+		words = pod.LastExit + "; " + words
+	}
+	return words
 }

@@ -11,7 +11,8 @@ import (
 // Wait is what a lease becomes when somebody waits for seconds from now on: no shorter than it stands, so that two who
 // wait never cut each other short. False means that the lease that stands is long enough.
 func Wait(stands *v1alpha1.WaitLease, seconds int32, now time.Time) (v1alpha1.WaitLease, bool) {
-	next := v1alpha1.WaitLease{RenewTime: metav1.NewMicroTime(now), DurationSeconds: seconds + v1alpha1.WaitLeaseSlackSeconds}
+	// What is stored has microseconds, and whoever wrote a lease knows it again by its time.
+	next := v1alpha1.WaitLease{RenewTime: metav1.NewMicroTime(now.Truncate(time.Microsecond)), DurationSeconds: seconds + v1alpha1.WaitLeaseSlackSeconds}
 	if stands != nil && !waitEnds(*stands).Before(waitEnds(next)) {
 		return *stands, false
 	}

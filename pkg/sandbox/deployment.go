@@ -30,7 +30,7 @@ const (
 )
 
 // tmpLimit bounds /tmp, which every sandbox has: there are clusters whose policies refuse a pod without a volume.
-var tmpLimit = resource.MustParse("64Mi")
+var tmpLimit = resource.MustParse("512Mi")
 
 // Deployment runs the claim's one pod, under the restricted Pod Security Standard whatever the class says.
 func Deployment(claim *v1alpha1.SandboxClaim) *appsv1.Deployment {
@@ -150,7 +150,7 @@ func SameDeployment(built, stands *appsv1.Deployment) bool {
 	b, s := &built.Spec, &stands.Spec
 	return hasLabels(built, stands) &&
 		equality.Semantic.DeepEqual(b.Replicas, s.Replicas) &&
-		b.Strategy.Type == s.Strategy.Type &&
+		b.Strategy.Type == s.Strategy.Type && !s.Paused &&
 		equality.Semantic.DeepEqual(b.Template.Labels, s.Template.Labels) &&
 		samePod(&b.Template.Spec, &s.Template.Spec)
 }
@@ -166,6 +166,7 @@ func samePod(built, stands *corev1.PodSpec) bool {
 		len(s.Ports) == len(b.Ports) && len(s.VolumeMounts) == len(b.VolumeMounts) &&
 		s.Lifecycle == nil && s.LivenessProbe == nil && s.StartupProbe == nil &&
 		equality.Semantic.DeepEqual(b.SecurityContext, s.SecurityContext) &&
+		equality.Semantic.DeepEqual(built.SecurityContext, stands.SecurityContext) &&
 		equality.Semantic.DeepDerivative(*built, *stands)
 }
 

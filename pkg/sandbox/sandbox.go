@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 
 	"github.com/altairalabs/omnia-sandboxes/apis/sandbox/v1alpha1"
@@ -18,6 +19,8 @@ import (
 const (
 	// nameSuffix makes a claim's name its sandbox's.
 	nameSuffix = "-sandbox"
+	// claimKind is the kind of the owner of a sandbox's objects.
+	claimKind = "SandboxClaim"
 
 	labelName      = "app.kubernetes.io/name"
 	labelInstance  = "app.kubernetes.io/instance"
@@ -39,7 +42,7 @@ func selector(claim *v1alpha1.SandboxClaim) map[string]string {
 }
 
 func labels(claim *v1alpha1.SandboxClaim) map[string]string {
-	out := map[string]string{
+	return map[string]string{
 		labelName:                  sandboxAppName,
 		labelManagedBy:             sandboxManagedBy,
 		v1alpha1.LabelClaim:        claim.Name,
@@ -47,7 +50,6 @@ func labels(claim *v1alpha1.SandboxClaim) map[string]string {
 		v1alpha1.LabelSession:      claim.Spec.SessionID,
 		v1alpha1.LabelAgentRuntime: runtimeName(claim),
 	}
-	return out
 }
 
 func runtimeName(claim *v1alpha1.SandboxClaim) string {
@@ -64,7 +66,7 @@ func meta(claim *v1alpha1.SandboxClaim) metav1.ObjectMeta {
 		Name:      claim.Status.SandboxName,
 		Labels:    labels(claim),
 		OwnerReferences: []metav1.OwnerReference{{
-			APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "SandboxClaim", Name: claim.Name, UID: claim.UID,
+			APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: claimKind, Name: claim.Name, UID: claim.UID,
 			Controller: ptr.To(true), BlockOwnerDeletion: ptr.To(true),
 		}},
 	}
@@ -98,9 +100,9 @@ func (o Owner) String() string {
 
 // OwnerOf says whose an object that bears the sandbox's name is.
 func OwnerOf(claim *v1alpha1.SandboxClaim, object metav1.Object) Owner {
-	ref := metav1.GetControllerOf(object)
+	ref := controllingClaim(object)
 	switch {
-	case ref == nil, ref.Kind != "SandboxClaim", ref.APIVersion != v1alpha1.SchemeGroupVersion.String(), ref.Name != claim.Name:
+	case ref == nil, ref.Name != claim.Name:
 		return Foreign
 	case ref.UID == claim.UID:
 		return Own
@@ -110,11 +112,23 @@ func OwnerOf(claim *v1alpha1.SandboxClaim, object metav1.Object) Owner {
 
 // ClaimOf is the name of the claim that controls an object; empty if none does.
 func ClaimOf(object metav1.Object) string {
-	ref := metav1.GetControllerOf(object)
-	if ref == nil || ref.Kind != "SandboxClaim" || ref.APIVersion != v1alpha1.SchemeGroupVersion.String() {
-		return ""
+	if ref := controllingClaim(object); ref != nil {
+		return ref.Name
 	}
-	return ref.Name
+	return ""
+}
+
+// controllingClaim is the reference to the claim that controls an object, in whatever version of the group it was
+// written; nil if none does.
+func controllingClaim(object metav1.Object) *metav1.OwnerReference {
+	ref := metav1.GetControllerOfNoCopy(object)
+	if ref == nil || ref.Kind != claimKind {
+		return nil
+	}
+	if version, err := schema.ParseGroupVersion(ref.APIVersion); err != nil || version.Group != v1alpha1.GroupName {
+		return nil
+	}
+	return ref
 }
 
 func class(claim *v1alpha1.SandboxClaim) *v1alpha1.SandboxClassSpec {

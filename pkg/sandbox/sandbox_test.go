@@ -109,6 +109,9 @@ func TestOwnerOf(t *testing.T) {
 	assert.Equal(t, Foreign, OwnerOf(claim, object(func(r *metav1.OwnerReference) { r.Name = "another" })))
 	assert.Equal(t, Foreign, OwnerOf(claim, object(func(r *metav1.OwnerReference) { r.Kind = "Sandbox" })))
 	assert.Equal(t, Foreign, OwnerOf(claim, object(func(r *metav1.OwnerReference) { r.Controller = nil })))
+	assert.Equal(t, Foreign, OwnerOf(claim, object(func(r *metav1.OwnerReference) { r.APIVersion = "extensions.agents.x-k8s.io/v1alpha1" })),
+		"other projects have SandboxClaims too")
+	assert.Equal(t, Own, OwnerOf(claim, object(func(r *metav1.OwnerReference) { r.APIVersion = "sandbox.omnia/v1" })), "a later version of ours wrote it")
 	assert.Equal(t, Foreign, OwnerOf(claim, &corev1.Service{}))
 }
 
@@ -152,7 +155,9 @@ func TestSameDeployment(t *testing.T) {
 		"a higher limit": {func(d *appsv1.Deployment) {
 			pod(d).Containers[0].Resources.Limits[corev1.ResourceCPU] = resource.MustParse("8")
 		}, false},
-		"another node": {func(d *appsv1.Deployment) { pod(d).NodeSelector["x"] = "y" }, false},
+		"paused, so that it mends nothing": {func(d *appsv1.Deployment) { d.Spec.Paused = true }, false},
+		"a group more":                     {func(d *appsv1.Deployment) { pod(d).SecurityContext.SupplementalGroups = []int64{0} }, false},
+		"another node":                     {func(d *appsv1.Deployment) { pod(d).NodeSelector["x"] = "y" }, false},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -120,8 +120,8 @@ func (c *claims) mutate(ctx context.Context, claim *sandbox.SandboxClaim, attrib
 
 // updateStatus changes the status of the claim with this UID, retrying on conflict. change gives false to leave it as it is.
 func (c *claims) updateStatus(ctx context.Context, claim *sandbox.SandboxClaim, change func(*sandbox.SandboxClaim) (bool, error)) (*sandbox.SandboxClaim, error) {
-	info := rest.DefaultUpdatedObjectInfo(nil, func(_ context.Context, obj, old runtime.Object) (runtime.Object, error) {
-		next := obj.(*sandbox.SandboxClaim)
+	info := rest.DefaultUpdatedObjectInfo(nil, func(_ context.Context, _, old runtime.Object) (runtime.Object, error) {
+		next := old.DeepCopyObject().(*sandbox.SandboxClaim)
 		if next.UID != claim.UID {
 			return nil, anotherClaim(claim.Name)
 		}

@@ -103,7 +103,7 @@ func NewStorage(cfg Config) (*Storage, error) {
 		admission: cfg.Admission, interfaces: admission.NewObjectInterfacesFromScheme(cfg.Scheme), scheme: cfg.Scheme,
 	}
 	callers := &callers{neighbours: cfg.Neighbours, authorizer: cfg.Authorizer}
-	waiters := NewWaiters(store, cfg.MaxWaiters, cfg.Clock)
+	waiters := NewWaiters(store, cfg.MaxWaiters)
 	return &Storage{
 		Claims:  &REST{store},
 		Status:  &StatusREST{&statusStore},

@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/utils/clock"
 
 	"github.com/altairalabs/omnia-sandboxes/apis/sandbox"
 )
@@ -46,11 +45,11 @@ type claimSource interface {
 }
 
 // NewWaiters makes a hub for at most this many waiters at once. It wakes nobody until Run.
-func NewWaiters(source claimSource, most int, clk clock.Clock) *Waiters {
+func NewWaiters(source claimSource, most int) *Waiters {
 	w := &Waiters{most: most, waiting: map[types.NamespacedName]map[*waiter]struct{}{}, closing: make(chan struct{})}
 	w.idle = sync.NewCond(&w.mu)
 	w.reflector = cache.NewReflectorWithOptions(listWatch(source), &sandbox.SandboxClaim{}, (*wakeUps)(w), cache.ReflectorOptions{
-		Name: "sandboxclaim-waiters", TypeDescription: "SandboxClaim", Clock: clk,
+		Name: "sandboxclaim-waiters", TypeDescription: "SandboxClaim",
 	})
 	return w
 }

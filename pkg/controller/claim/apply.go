@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,11 +21,16 @@ import (
 	"github.com/altairalabs/omnia-sandboxes/pkg/sandbox"
 )
 
+// errChanged says that an object is no longer what was read of it, so that nothing can be said of the sandbox yet.
+var errChanged = errors.New("changed since it was read")
+
 // part is one of a sandbox's objects: as it was built, as it stands, and how the one is held against the other.
 type part struct {
 	kind   string
 	built  client.Object
 	stands client.Object
+	// take has what the API server made of what was built stand.
+	take func()
 	// same says whether what stands is as it was built.
 	same func() bool
 	// mend makes what stands as it was built, keeping what is the cluster's.
@@ -32,17 +38,19 @@ type part struct {
 }
 
 // partsOf gives a sandbox's objects in the order in which they are made: the policy stands before the pod that it binds.
-func partsOf(claim *v1alpha1.SandboxClaim) []*part {
+// What stands of the Service and the Deployment is left in the two that are given.
+func partsOf(claim *v1alpha1.SandboxClaim, serviceStands *corev1.Service, deploymentStands *appsv1.Deployment) []*part {
 	policy, policyStands := sandbox.NetworkPolicy(claim), &networkingv1.NetworkPolicy{}
-	service, serviceStands := sandbox.Service(claim), &corev1.Service{}
-	deployment, deploymentStands := sandbox.Deployment(claim), &appsv1.Deployment{}
+	service, deployment := sandbox.Service(claim), sandbox.Deployment(claim)
 	return []*part{
 		{
 			kind: "NetworkPolicy", built: policy, stands: policyStands,
+			take: func() { *policyStands = *policy },
 			same: func() bool { return sandbox.SameNetworkPolicy(policy, policyStands) },
 			mend: func() { policyStands.Spec = policy.Spec },
 		}, {
 			kind: "Service", built: service, stands: serviceStands,
+			take: func() { *serviceStands = *service },
 			same: func() bool { return sandbox.SameService(service, serviceStands) },
 			mend: func() {
 				serviceStands.Spec.Type, serviceStands.Spec.Selector = service.Spec.Type, service.Spec.Selector
@@ -51,16 +59,20 @@ func partsOf(claim *v1alpha1.SandboxClaim) []*part {
 			},
 		}, {
 			kind: "Deployment", built: deployment, stands: deploymentStands,
+			take: func() { *deploymentStands = *deployment },
 			same: func() bool { return sandbox.SameDeployment(deployment, deploymentStands) },
 			mend: func() { deploymentStands.Spec = deployment.Spec },
 		},
 	}
 }
 
-// apply makes the sandbox's objects, mends those that were changed, and stops at the first that cannot be had.
+// apply makes the sandbox's objects, mends those that were changed, and stops at the first that cannot be had: without
+// its policy a sandbox is neither started nor called usable. It observes those objects that it left standing, and not what
+// the cache has of them, which may be older.
 func (r *Reconciler) apply(ctx context.Context, claim *v1alpha1.SandboxClaim) (lifecycle.Observed, time.Duration, error) {
 	var seen lifecycle.Observed
-	for _, p := range partsOf(claim) {
+	service, deployment := &corev1.Service{}, &appsv1.Deployment{}
+	for _, p := range partsOf(claim, service, deployment) {
 		after, err := r.ensure(ctx, claim, p, &seen)
 		if err != nil {
 			return seen, 0, fmt.Errorf("applying %s %s/%s: %w", p.kind, p.built.GetNamespace(), p.built.GetName(), err)
@@ -69,7 +81,7 @@ func (r *Reconciler) apply(ctx context.Context, claim *v1alpha1.SandboxClaim) (l
 			return seen, after, nil
 		}
 	}
-	return seen, 0, nil
+	return seen, 0, r.observe(ctx, claim, service, deployment, &seen)
 }
 
 // ensure has one object stand as it was built, or notes in seen why it does not, with when to look again if no event will tell.
@@ -78,14 +90,17 @@ func (r *Reconciler) ensure(ctx context.Context, claim *v1alpha1.SandboxClaim, p
 	err := r.Host.Get(ctx, key, p.stands)
 	if apierrors.IsNotFound(err) {
 		if err = r.Host.Create(ctx, p.built); err == nil {
-			klog.FromContext(ctx).V(2).Info("Created", "kind", p.kind, "object", key)
+			p.take()
+			klog.FromContext(ctx).V(2).Info("Created", "kind", p.kind, "object", klog.KObj(p.stands))
 			return 0, nil
 		}
 		if !apierrors.IsAlreadyExists(err) {
 			return refused(err, seen)
 		}
 		// It is there: too new for the cache, or somebody else's and so not in it.
-		err = r.HostLive.Get(ctx, key, p.stands)
+		if err = r.HostLive.Get(ctx, key, p.stands); apierrors.IsNotFound(err) {
+			return 0, errChanged
+		}
 	}
 	if err != nil {
 		return 0, err
@@ -104,7 +119,12 @@ func (r *Reconciler) ensure(ctx context.Context, claim *v1alpha1.SandboxClaim, p
 	case p.same():
 		return 0, nil
 	}
-	klog.FromContext(ctx).Info("Mending an object that was changed", "kind", p.kind, "object", key)
+	return r.repair(ctx, p, seen)
+}
+
+// repair makes an object of the claim's own as it was built again.
+func (r *Reconciler) repair(ctx context.Context, p *part, seen *lifecycle.Observed) (time.Duration, error) {
+	klog.FromContext(ctx).Info("Mending an object that was changed", "kind", p.kind, "object", klog.KObj(p.stands))
 	labels := maps.Clone(p.stands.GetLabels())
 	if labels == nil {
 		labels = map[string]string{}
@@ -112,11 +132,11 @@ func (r *Reconciler) ensure(ctx context.Context, claim *v1alpha1.SandboxClaim, p
 	maps.Copy(labels, p.built.GetLabels())
 	p.stands.SetLabels(labels)
 	p.mend()
-	err = r.Host.Update(ctx, p.stands)
-	if apierrors.IsConflict(err) {
-		return 0, nil // it changed again, so an event is on its way
-	}
-	if err != nil {
+	err := r.Host.Update(ctx, p.stands)
+	switch {
+	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
+		return 0, errChanged
+	case err != nil:
 		return refused(err, seen)
 	}
 	return 0, nil
@@ -142,8 +162,12 @@ func refused(err error, seen *lifecycle.Observed) (time.Duration, error) {
 
 // remove deletes exactly the object that was read.
 func (r *Reconciler) remove(ctx context.Context, object client.Object) error {
-	return client.IgnoreNotFound(r.Host.Delete(ctx, object,
-		client.Preconditions{UID: ptr.To(object.GetUID())}, client.PropagationPolicy("Background")))
+	err := r.Host.Delete(ctx, object,
+		client.Preconditions{UID: ptr.To(object.GetUID())}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	if apierrors.IsConflict(err) {
+		return errChanged
+	}
+	return client.IgnoreNotFound(err)
 }
 
 // stop ends the sandbox of a claim that has come to its end, so that it holds no pod. Its NetworkPolicy stays until the

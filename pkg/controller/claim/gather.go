@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	omniav1alpha1 "github.com/altairalabs/omnia-sandboxes/apis/omnia/v1alpha1"
@@ -20,6 +21,9 @@ func (r *Reconciler) gather(ctx context.Context, claim *v1alpha1.SandboxClaim) (
 		runtime := &omniav1alpha1.AgentRuntime{}
 		found, err := confirmed(ctx, r.Host, r.HostLive, client.ObjectKey{Namespace: claim.Namespace, Name: ref.Name}, runtime)
 		if err != nil {
+			if apimeta.IsNoMatchError(err) {
+				err = fmt.Errorf("the cluster has no AgentRuntime CRD (install Omnia, or apply manifests/omnia-crds): %w", err)
+			}
 			return facts, fmt.Errorf("reading AgentRuntime %s/%s: %w", claim.Namespace, ref.Name, err)
 		}
 		if found {

@@ -14,10 +14,12 @@ import (
 // which makes a wait longer and never shorter. The zero value is ready.
 type leases struct {
 	mu   sync.Mutex
-	seen map[types.UID]sighting
+	seen map[types.NamespacedName]sighting
 }
 
+// sighting is a lease as it stood. The UID is of the claim that bore it: a name's next claim is another one.
 type sighting struct {
+	uid   types.UID
 	lease v1alpha1.WaitLease
 	at    time.Time
 }
@@ -28,22 +30,24 @@ func (l *leases) firstSeen(claim *v1alpha1.SandboxClaim, now time.Time) time.Tim
 	if lease == nil {
 		return now
 	}
+	key := types.NamespacedName{Namespace: claim.Namespace, Name: claim.Name}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if s, ok := l.seen[claim.UID]; ok && sameLease(s.lease, *lease) {
+	if s, ok := l.seen[key]; ok && s.uid == claim.UID && sameLease(s.lease, *lease) {
 		return s.at
 	}
 	if l.seen == nil {
-		l.seen = map[types.UID]sighting{}
+		l.seen = map[types.NamespacedName]sighting{}
 	}
-	l.seen[claim.UID] = sighting{lease: *lease, at: now}
+	l.seen[key] = sighting{uid: claim.UID, lease: *lease, at: now}
 	return now
 }
 
-func (l *leases) forget(uid types.UID) {
+// forget drops what is remembered of a claim that is gone or whose lease no longer matters.
+func (l *leases) forget(key types.NamespacedName) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.seen, uid)
+	delete(l.seen, key)
 }
 
 func sameLease(a, b v1alpha1.WaitLease) bool {

@@ -7,6 +7,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -22,46 +23,46 @@ const (
 	slicesByService = "service"
 )
 
-// observe notes how the sandbox's objects stand. All is read from the cache.
-func (r *Reconciler) observe(ctx context.Context, claim *v1alpha1.SandboxClaim, seen *lifecycle.Observed) error {
-	key := client.ObjectKey{Namespace: claim.Namespace, Name: claim.Status.SandboxName}
-	deployment := &appsv1.Deployment{}
-	if err := r.Host.Get(ctx, key, deployment); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("reading the sandbox's Deployment: %w", err)
+// observe notes how the sandbox's objects, which all stand, do.
+func (r *Reconciler) observe(ctx context.Context, claim *v1alpha1.SandboxClaim, service *corev1.Service, deployment *appsv1.Deployment, seen *lifecycle.Observed) error {
+	if ip := service.Spec.ClusterIP; ip != "" && ip != corev1.ClusterIPNone {
+		seen.Addresses = sandbox.Addresses(claim, ip)
 	}
-	if sandbox.OwnerOf(claim, deployment) == sandbox.Own {
-		seen.DeploymentReady = deploymentReady(deployment)
-		if refusal := podRefusal(deployment); refusal != "" {
-			seen.PodRefused = refusal
+	told := rolloutOf(deployment)
+	seen.DeploymentReady = told.ready
+	seen.PodRefused = told.refusal
+	if told.ready {
+		routed, err := r.routed(ctx, client.ObjectKeyFromObject(service))
+		if seen.Routed = routed; err != nil || routed {
+			return err
 		}
 	}
-	service := &corev1.Service{}
-	if err := r.Host.Get(ctx, key, service); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("reading the sandbox's Service: %w", err)
-	}
-	if sandbox.OwnerOf(claim, service) == sandbox.Own && service.Spec.ClusterIP != "" {
-		seen.Addresses = sandbox.Addresses(claim, service.Spec.ClusterIP)
-	}
-	if seen.DeploymentReady {
-		routed, err := r.routed(ctx, key)
-		seen.Routed = routed
-		return err
+	if !told.updated {
+		return nil // what pods there are were made from an older template, and explain nothing
 	}
 	return r.observePod(ctx, claim, seen)
 }
 
-func deploymentReady(d *appsv1.Deployment) bool {
-	return d.Generation > 0 && d.Status.ObservedGeneration >= d.Generation && d.Status.UpdatedReplicas >= 1 && d.Status.ReadyReplicas >= 1
+// rollout is what a Deployment tells of its current generation: nothing while its controller has not seen that yet.
+type rollout struct {
+	// updated says that a pod of the current template exists, and ready that one is ready.
+	updated, ready bool
+	// refusal is why the pod cannot be created, in the refuser's words.
+	refusal string
 }
 
-// podRefusal is why the Deployment's pod cannot be created, in the refuser's words.
-func podRefusal(d *appsv1.Deployment) string {
+func rolloutOf(d *appsv1.Deployment) rollout {
+	if d.Generation == 0 || d.Status.ObservedGeneration < d.Generation {
+		return rollout{}
+	}
+	told := rollout{updated: d.Status.UpdatedReplicas >= 1}
+	told.ready = told.updated && d.Status.ReadyReplicas >= 1
 	for _, c := range d.Status.Conditions {
 		if c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue {
-			return c.Message
+			told.refusal = c.Message
 		}
 	}
-	return ""
+	return told
 }
 
 // routed says whether the Service has a ready endpoint.
@@ -89,7 +90,7 @@ func (r *Reconciler) observePod(ctx context.Context, claim *v1alpha1.SandboxClai
 	var newest *corev1.Pod
 	for i := range pods.Items {
 		pod := &pods.Items[i]
-		if pod.DeletionTimestamp == nil && (newest == nil || newest.CreationTimestamp.Before(&pod.CreationTimestamp)) {
+		if living(pod) && (newest == nil || newest.CreationTimestamp.Before(&pod.CreationTimestamp)) {
 			newest = pod
 		}
 	}
@@ -99,6 +100,14 @@ func (r *Reconciler) observePod(ctx context.Context, claim *v1alpha1.SandboxClai
 	return nil
 }
 
+// living says whether a pod may still become the sandbox: one that ends or has ended, evicted say, is replaced.
+func living(pod *corev1.Pod) bool {
+	return pod.DeletionTimestamp == nil && pod.Status.Phase != corev1.PodFailed && pod.Status.Phase != corev1.PodSucceeded
+}
+
+// passingWaits are kubelet's reasons that every container passes through, and which tell nothing.
+var passingWaits = sets.New("ContainerCreating", "PodInitializing")
+
 func observedPod(pod *corev1.Pod) lifecycle.PodObserved {
 	out := lifecycle.PodObserved{Name: pod.Name}
 	for _, c := range pod.Status.Conditions {
@@ -107,9 +116,17 @@ func observedPod(pod *corev1.Pod) lifecycle.PodObserved {
 		}
 	}
 	for _, c := range pod.Status.ContainerStatuses {
-		if w := c.State.Waiting; w != nil {
+		if w := c.State.Waiting; w != nil && !passingWaits.Has(w.Reason) {
 			out.WaitingReason, out.WaitingMessage = w.Reason, w.Message
+			out.LastExit = lastExit(c.LastTerminationState.Terminated)
 		}
 	}
 	return out
+}
+
+func lastExit(ended *corev1.ContainerStateTerminated) string {
+	if ended == nil {
+		return ""
+	}
+	return fmt.Sprintf("its container ended with exit code %d (%s)", ended.ExitCode, ended.Reason)
 }

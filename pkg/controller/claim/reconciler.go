@@ -24,8 +24,12 @@ import (
 	"github.com/altairalabs/omnia-sandboxes/pkg/sandbox"
 )
 
-// recheck is when to look again at what sends no event: an object of somebody else's, a refusal that may pass.
-const recheck = 10 * time.Second
+const (
+	// recheck is when to look again at what sends no event: an object of somebody else's, a refusal that may pass.
+	recheck = 10 * time.Second
+	// soon is when to look again at what changed under a write.
+	soon = time.Second
+)
 
 // Reconciler turns claims into sandboxes.
 type Reconciler struct {
@@ -45,72 +49,79 @@ var _ reconcile.Reconciler = &Reconciler{}
 // Reconcile brings one claim a step further.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	claim := &v1alpha1.SandboxClaim{}
-	if err := r.Claims.Get(ctx, request.NamespacedName, claim); err != nil {
-		return reconcile.Result{}, client.IgnoreNotFound(err)
+	if err := r.Claims.Get(ctx, request.NamespacedName, claim); apierrors.IsNotFound(err) {
+		r.leases.forget(request.NamespacedName)
+		return reconcile.Result{}, nil
+	} else if err != nil {
+		return reconcile.Result{}, fmt.Errorf("reading a claim: %w", err)
 	}
 	switch {
 	case claim.DeletionTimestamp != nil:
-		r.leases.forget(claim.UID)
+		r.leases.forget(request.NamespacedName)
 		return reconcile.Result{}, nil // its objects go with it, by their owner references
 	case lifecycle.Terminal(claim.Status.Phase):
-		r.leases.forget(claim.UID)
+		r.leases.forget(request.NamespacedName)
 		return reconcile.Result{}, r.stop(ctx, claim)
 	}
 	before := claim.DeepCopy()
 	after, err := r.advance(ctx, claim, before)
-	return reconcile.Result{RequeueAfter: after}, errors.Join(err, r.writeStatus(ctx, before, claim))
+	if errors.Is(err, errChanged) {
+		after, err = soon, nil // and sooner, by the event of whoever changed it
+	}
+	written, werr := r.record(ctx, before, claim)
+	if err = errors.Join(err, werr); err != nil {
+		return reconcile.Result{}, err
+	}
+	if !written {
+		after = soon
+	}
+	return reconcile.Result{RequeueAfter: after}, nil
 }
 
 // advance changes the claim's status to what it should say, and says when to look again. before is moved along where
 // the status had to be written on the way.
 func (r *Reconciler) advance(ctx context.Context, claim, before *v1alpha1.SandboxClaim) (time.Duration, error) {
-	if claim.Status.Class == nil {
-		admitted, after, err := r.admit(ctx, claim)
-		if err != nil || !admitted {
-			return after, err
+	if claim.Status.Class == nil || claim.Status.SandboxName == "" {
+		if admitted, err := r.admit(ctx, claim); err != nil || !admitted {
+			return 0, err
 		}
 		// What the sandbox is built from must be on record before anything is built.
-		if written, err := r.recorded(ctx, before, claim); err != nil || !written {
-			return 0, err
+		if written, err := r.record(ctx, before, claim); err != nil || !written {
+			return soon, err
 		}
 	}
 	seen, after, err := r.apply(ctx, claim)
 	if err != nil {
 		return 0, err
 	}
-	if seen.Taken == "" && seen.Clearing == "" && seen.Rejected == "" {
-		if err := r.observe(ctx, claim, &seen); err != nil {
-			return 0, err
-		}
-	}
 	r.report(claim, lifecycle.Stand(seen))
 	return after, nil
 }
 
 // admit decides whether the claim may have a sandbox. Where it may, the status holds all that the sandbox is built from.
-func (r *Reconciler) admit(ctx context.Context, claim *v1alpha1.SandboxClaim) (admitted bool, after time.Duration, err error) {
-	due, after := lifecycle.Withdraw(claim, r.leases.firstSeen(claim, r.Clock.Now()), r.Clock.Now())
-	if due {
-		return false, 0, r.withdraw(ctx, claim)
+func (r *Reconciler) admit(ctx context.Context, claim *v1alpha1.SandboxClaim) (bool, error) {
+	now := r.Clock.Now()
+	if due, _ := lifecycle.Withdraw(claim, r.leases.firstSeen(claim, now), now); due {
+		return false, r.withdraw(ctx, claim)
 	}
 	facts, err := r.gather(ctx, claim)
 	if err != nil {
-		return false, after, err
+		return false, err
 	}
 	verdict := lifecycle.Admit(facts)
 	if verdict.Phase == v1alpha1.PhasePending {
 		claim.Status.Class = facts.Class
 		claim.Status.SandboxName = sandbox.Name(claim)
-		r.leases.forget(claim.UID)
+		r.leases.forget(client.ObjectKeyFromObject(claim))
 	}
 	r.report(claim, verdict)
-	return verdict.Phase == v1alpha1.PhasePending, 0, nil
+	return verdict.Phase == v1alpha1.PhasePending, nil
 }
 
 // withdraw deletes a claim that nobody waits for, if it has not changed since.
 func (r *Reconciler) withdraw(ctx context.Context, claim *v1alpha1.SandboxClaim) error {
 	klog.FromContext(ctx).Info("Withdrawing a claim that nobody waits for", "claim", klog.KObj(claim))
-	r.leases.forget(claim.UID)
+	r.leases.forget(client.ObjectKeyFromObject(claim))
 	err := r.Claims.Delete(ctx, claim, client.Preconditions{UID: ptr.To(claim.UID), ResourceVersion: ptr.To(claim.ResourceVersion)})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil
@@ -141,26 +152,19 @@ func (r *Reconciler) report(claim *v1alpha1.SandboxClaim, verdict lifecycle.Verd
 	})
 }
 
-// writeStatus writes the status if it changed.
-func (r *Reconciler) writeStatus(ctx context.Context, before, claim *v1alpha1.SandboxClaim) error {
-	_, err := r.recorded(ctx, before, claim)
-	return err
-}
-
-// recorded writes the status if it changed, and moves before along. False means that the claim is newer than what was
-// read or gone, in which case an event is on its way that begins anew.
-func (r *Reconciler) recorded(ctx context.Context, before, claim *v1alpha1.SandboxClaim) (bool, error) {
+// record writes the status if it changed, and moves before along. False means that the claim is newer than what was read,
+// or gone, so that all begins anew.
+func (r *Reconciler) record(ctx context.Context, before, claim *v1alpha1.SandboxClaim) (bool, error) {
 	if equality.Semantic.DeepEqual(before.Status, claim.Status) {
 		return true, nil
 	}
 	err := r.Claims.Status().Patch(ctx, claim, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	claim.DeepCopyInto(before) // whatever became of it, it is not tried twice
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
-		claim.DeepCopyInto(before) // nothing is left to write
 		return false, nil
 	case err != nil:
 		return false, fmt.Errorf("writing the status of claim %s/%s: %w", claim.Namespace, claim.Name, err)
 	}
-	claim.DeepCopyInto(before)
 	return true, nil
 }

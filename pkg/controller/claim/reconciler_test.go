@@ -1,0 +1,214 @@
+package claim
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/altairalabs/omnia-sandboxes/apis/sandbox/v1alpha1"
+)
+
+const patchStatus = "patch status SandboxClaim"
+
+func TestNewClaim(t *testing.T) {
+	w := newWorld(t, newClaim())
+
+	did, _, err := w.reconcile()
+	require.NoError(t, err)
+	assert.Equal(t, []string{patchStatus, "create NetworkPolicy", "create Service", "create Deployment"}, did,
+		"the class is on record before anything is built, and the policy before the pod")
+	claim := w.claim()
+	assert.Equal(t, v1alpha1.PhasePending, claim.Status.Phase)
+	assert.Equal(t, v1alpha1.ReasonCreating, w.ready().Reason)
+	assert.Equal(t, sandboxName, claim.Status.SandboxName)
+	assert.Equal(t, &shellClass().Spec, claim.Status.Class)
+	assert.EqualValues(t, 1, claim.Status.ObservedGeneration)
+	assert.True(t, claim.Status.LastUsedAt.Equal(&metav1.MicroTime{Time: began}))
+
+	did, result, err := w.reconcile()
+	require.NoError(t, err)
+	assert.Empty(t, did, "with nothing to do there is neither a write nor an uncached read")
+	assert.Zero(t, result)
+}
+
+func TestBoundAndBack(t *testing.T) {
+	w := newWorld(t, newClaim())
+	w.settle()
+	w.clock.SetTime(began.Add(time.Second))
+	w.serve()
+	w.settle()
+	claim := w.claim()
+	assert.Equal(t, v1alpha1.PhaseBound, claim.Status.Phase)
+	assert.Equal(t, map[string]string{"mcp": "10.0.0.1:8080"}, claim.Status.Addresses)
+	assert.Equal(t, metav1.ConditionTrue, w.ready().Status)
+	first := claim.Status.BoundAt
+	assert.True(t, first.Equal(&metav1.MicroTime{Time: began.Add(time.Second)}))
+
+	w.clock.SetTime(began.Add(time.Minute))
+	w.rollOut(1, 1, appsv1.DeploymentStatus{UpdatedReplicas: 1})
+	w.settle()
+	claim = w.claim()
+	assert.Equal(t, v1alpha1.PhasePending, claim.Status.Phase, "a sandbox that drops out of service is Pending again")
+	assert.Empty(t, claim.Status.Addresses)
+	assert.Equal(t, first, claim.Status.BoundAt)
+	assert.True(t, claim.Status.LastUsedAt.Equal(&metav1.MicroTime{Time: began.Add(time.Minute)}), "every change of phase is a use")
+
+	w.clock.SetTime(began.Add(time.Hour))
+	w.rollOut(1, 1, appsv1.DeploymentStatus{UpdatedReplicas: 1, ReadyReplicas: 1})
+	w.settle()
+	assert.Equal(t, v1alpha1.PhaseBound, w.claim().Status.Phase)
+	assert.Equal(t, first, w.claim().Status.BoundAt, "boundAt is the first time")
+}
+
+func TestClassChangedAfterAdmission(t *testing.T) {
+	w := newWorld(t, newClaim())
+	w.settle()
+	class := &v1alpha1.ClusterSandboxClass{}
+	require.NoError(t, w.claims.Get(t.Context(), client.ObjectKey{Name: "shell"}, class))
+	class.Spec.Image = "shell:2"
+	require.NoError(t, w.claims.Update(t.Context(), class))
+	require.NoError(t, w.host.Delete(t.Context(), w.deployment()))
+	w.settle()
+	assert.Equal(t, "shell:1", w.deployment().Spec.Template.Spec.Containers[0].Image, "a repaired sandbox is the one that was admitted")
+	require.NoError(t, w.claims.Delete(t.Context(), class))
+	did, _, err := w.reconcile()
+	require.NoError(t, err)
+	assert.Empty(t, did)
+}
+
+func (w *world) deployment() *appsv1.Deployment {
+	w.Helper()
+	deployment := &appsv1.Deployment{}
+	require.True(w, w.onHost(deployment), w.dump())
+	return deployment
+}
+
+func TestStatusWriteConflicts(t *testing.T) {
+	w := newWorld(t, newClaim())
+	w.refuse[patchStatus] = apierrors.NewConflict(schema.GroupResource{Resource: "sandboxclaims"}, claimName, nil)
+	did, result, err := w.reconcile()
+	require.NoError(t, err)
+	assert.Equal(t, []string{patchStatus}, did, "nothing is built that is not on record, and a lost write is not tried twice")
+	assert.Equal(t, soon, result.RequeueAfter)
+}
+
+func TestCacheMisses(t *testing.T) {
+	t.Run("a runtime that the cache misses and the API has: admitted", func(t *testing.T) {
+		w := newWorld(t, newClaim())
+		w.hidden["AgentRuntime/my-agent"] = true
+		w.settle()
+		assert.Equal(t, v1alpha1.PhasePending, w.claim().Status.Phase)
+	})
+	t.Run("a runtime that neither has: failed", func(t *testing.T) {
+		w := newWorld(t, newClaim())
+		require.NoError(t, w.host.Delete(t.Context(), enabledRuntime()))
+		w.settle()
+		assert.Equal(t, v1alpha1.PhaseFailed, w.claim().Status.Phase)
+		assert.Equal(t, v1alpha1.ReasonAgentRuntimeNotFound, w.ready().Reason)
+		assert.False(t, w.onHost(&appsv1.Deployment{}))
+	})
+	t.Run("a namespaced class of a cluster class's name: no fallback between the kinds", func(t *testing.T) {
+		claim := newClaim()
+		claim.Spec.ClassRef.Kind = v1alpha1.SandboxClassKind
+		w := newWorld(t, claim)
+		w.settle()
+		assert.Equal(t, v1alpha1.ReasonClassNotFound, w.ready().Reason)
+	})
+	t.Run("a cluster without the AgentRuntime CRD: an error, not the claim's failure", func(t *testing.T) {
+		w := newWorld(t, newClaim())
+		w.refuse["get AgentRuntime"] = &apimeta.NoKindMatchError{}
+		_, _, err := w.reconcile()
+		require.ErrorContains(t, err, "manifests/omnia-crds")
+		assert.Empty(t, w.claim().Status.Phase)
+	})
+	t.Run("own objects that the cache misses: read live, nothing made twice", func(t *testing.T) {
+		w := newWorld(t, newClaim())
+		w.settle()
+		w.hidden["Deployment/"+sandboxName] = true
+		did, _, err := w.reconcile()
+		require.NoError(t, err)
+		assert.Equal(t, []string{"create Deployment", "read Deployment"}, did)
+		assert.Equal(t, v1alpha1.ReasonCreating, w.ready().Reason)
+	})
+}
+
+func TestWithdrawal(t *testing.T) {
+	claim := newClaim()
+	claim.Status.Wait = &v1alpha1.WaitLease{RenewTime: metav1.NewMicroTime(began.Add(-time.Hour)), DurationSeconds: 35}
+	w := newWorld(t, claim)
+	w.refuse["get AgentRuntime"] = apierrors.NewInternalError(assert.AnError) // it cannot be admitted
+	_, _, err := w.reconcile()
+	require.Error(t, err)
+	w.clock.SetTime(began.Add(34 * time.Second))
+	_, _, err = w.reconcile()
+	require.Error(t, err, "counted from when it was first seen, not from what is written in it")
+	w.clock.SetTime(began.Add(35 * time.Second))
+	did, _, err := w.reconcile()
+	require.NoError(t, err)
+	assert.Equal(t, []string{"delete SandboxClaim"}, did)
+	assert.Empty(t, w.r.leases.seen, "nothing is remembered of what has gone")
+}
+
+func TestEndedClaim(t *testing.T) {
+	w := newWorld(t, newClaim())
+	w.settle()
+	w.rollOut(1, 1, appsv1.DeploymentStatus{UpdatedReplicas: 1})
+	w.podWaits("InvalidImageName", "bad name")
+	did, _, err := w.reconcile()
+	require.NoError(t, err)
+	assert.Equal(t, []string{patchStatus}, did)
+	assert.Equal(t, v1alpha1.ReasonInvalidImageName, w.ready().Reason)
+
+	did, _, err = w.reconcile()
+	require.NoError(t, err)
+	assert.Equal(t, []string{"delete Deployment", "delete Service"}, did, "a failed claim holds no pod")
+	assert.True(t, w.onHost(&networkingv1.NetworkPolicy{}), "its policy binds the pod while that ends")
+	did, _, err = w.reconcile()
+	require.NoError(t, err)
+	assert.Empty(t, did)
+	assert.Equal(t, v1alpha1.PhaseFailed, w.claim().Status.Phase, "Failed is for good")
+}
+
+func TestTerminatingClaim(t *testing.T) {
+	claim := newClaim()
+	claim.Finalizers = []string{"example.test/hold"}
+	w := newWorld(t, claim)
+	require.NoError(t, w.claims.Delete(t.Context(), w.claim()))
+	did, _, err := w.reconcile()
+	require.NoError(t, err)
+	assert.Empty(t, did)
+}
+
+func TestPodOfAnOlderTemplate(t *testing.T) {
+	w := newWorld(t, newClaim())
+	w.settle()
+	w.podWaits("InvalidImageName", "an image that somebody had set, and that was mended")
+	w.rollOut(2, 1, appsv1.DeploymentStatus{UpdatedReplicas: 1})
+	w.settle()
+	assert.Equal(t, v1alpha1.PhasePending, w.claim().Status.Phase, "before the Deployment controller has seen the mended template")
+	w.rollOut(2, 2, appsv1.DeploymentStatus{})
+	w.settle()
+	assert.Equal(t, v1alpha1.PhasePending, w.claim().Status.Phase, "before the mended template has a pod")
+}
+
+func TestHeadlessServiceOfOurs(t *testing.T) {
+	w := newWorld(t, newClaim())
+	w.settle()
+	w.serve()
+	service := &corev1.Service{}
+	require.True(t, w.onHost(service))
+	service.Spec.ClusterIP = corev1.ClusterIPNone
+	require.NoError(t, w.host.Update(t.Context(), service))
+	w.settle()
+	assert.NotEqual(t, v1alpha1.PhaseBound, w.claim().Status.Phase, "there is no address to promise")
+}
