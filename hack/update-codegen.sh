@@ -32,3 +32,5 @@ kube::codegen::gen_client \
     --boilerplate hack/boilerplate.go.txt \
     apis
 
+# The neighbours' CRDs, for a cluster without Omnia. --modfile keeps the generator out of the product's go.mod.
+go tool -modfile=hack/tools/dev/go.mod controller-gen crd paths=./apis/omnia/... output:crd:dir=manifests/omnia-crds

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/altairalabs/omnia-sandboxes/hack/cluster/info"
+	"github.com/altairalabs/omnia-sandboxes/test/framework"
+)
+
+const clusterFolder = ".cluster"
+
+// startCluster brings the cluster up, or finds it up, with the fake nodes that it has.
+func startCluster(ctx context.Context, s *story) (*framework.Cluster, error) {
+	args := []string{"run", "./hack/cluster", "up"}
+	if have, err := info.Load(clusterFolder); err == nil {
+		args = append(args, fmt.Sprintf("--fake-nodes=%d", have.FakeNodes), fmt.Sprintf("--controller-qps=%d", have.ControllerQPS))
+	}
+	var cluster *framework.Cluster
+	err := s.ask("go "+strings.Join(args, " ")+"   (the first time, this builds Kubernetes)", func() (string, error) {
+		if _, err := os.Stat("go.mod"); err != nil {
+			return "", errors.New("run the demo from the repository's root")
+		}
+		if output, err := exec.CommandContext(ctx, "go", args...).CombinedOutput(); err != nil {
+			return "", fmt.Errorf("%w\n%s", err, output)
+		}
+		var err error
+		if cluster, err = framework.Open(); err != nil {
+			return "", err
+		}
+		return cluster.Kubectl(ctx, "get", "nodes")
+	})
+	return cluster, err
+}
+
+func loadImages(ctx context.Context, s *story, c *framework.Cluster) error {
+	return s.ask("build test/images/{sandbox,agent}, each one static binary, and load them on the node", func() (string, error) {
+		return framework.SandboxImage + "\n" + framework.AgentImage, c.LoadSampleImages(ctx)
+	})
+}
+
+// startServer installs what the server needs and starts it as a process of this machine, under its own ServiceAccount.
+func startServer(ctx context.Context, s *story, c *framework.Cluster) error {
+	err := s.ask("kubectl apply -k manifests/{omnia-crds,base,components/acquire-for-serviceaccounts}", func() (string, error) {
+		return "installed", c.Install(ctx)
+	})
+	if err != nil {
+		return err
+	}
+	return s.ask("start bin/sandbox-apiserver as ServiceAccount sandbox-system/sandbox-apiserver, with an embedded etcd", func() (string, error) {
+		servers, err := c.StartServers(ctx, framework.ServerOptions{Storage: framework.EmbeddedEtcd, Survive: true})
+		if err != nil {
+			return "", err
+		}
+		state, err := c.Kubectl(ctx, "get", "apiservice", "v1alpha1.sandbox.omnia")
+		return fmt.Sprintf("%slog: %s", state, servers.List[0].LogFile()), err
+	})
+}
+
+// applySamples applies the samples and clears what an earlier run left: claims, and the pods that played agents.
+func applySamples(ctx context.Context, s *story, c *framework.Cluster) error {
+	return s.ask("kubectl apply -k manifests/samples, then -k manifests/samples/classes", func() (string, error) {
+		for _, kustomization := range []string{"manifests/samples", "manifests/samples/classes"} {
+			if err := c.Apply(ctx, kustomization); err != nil {
+				return "", err
+			}
+		}
+		all := metav1.ListOptions{}
+		if err := c.Sandbox.SandboxV1alpha1().SandboxClaims(namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, all); err != nil {
+			return "", fmt.Errorf("clearing claims of an earlier run: %w", err)
+		}
+		if err := c.Kube.CoreV1().Pods(namespace).DeleteCollection(ctx, atOnce(), metav1.ListOptions{LabelSelector: demoLabel}); err != nil {
+			return "", fmt.Errorf("clearing pods of an earlier run: %w", err)
+		}
+		return c.Kubectl(ctx, "--namespace", namespace, "get", "agentruntimes,toolregistries,serviceaccounts")
+	})
+}

@@ -1,0 +1,51 @@
+package framework
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// fieldOwner is whose the fields are that Install and the demo apply.
+const fieldOwner = "omnia-sandboxes"
+
+// Kubectl runs the cluster's kubectl as cluster-admin in the repository's root and gives what it printed. The error
+// quotes what kubectl said.
+func (c *Cluster) Kubectl(ctx context.Context, args ...string) (string, error) {
+	return c.KubectlAs(ctx, c.Info.Kubeconfig(), args...)
+}
+
+// KubectlAs is Kubectl with another kubeconfig.
+func (c *Cluster) KubectlAs(ctx context.Context, kubeconfig string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, c.Info.Bin("kubectl"), append([]string{"--kubeconfig", kubeconfig}, args...)...)
+	cmd.Dir = c.Root
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		return stdout.String(), fmt.Errorf("kubectl %s: %w\n%s", strings.Join(args, " "), err, strings.TrimSpace(stderr.String()))
+	}
+	return stdout.String(), nil
+}
+
+// Apply applies a kustomization of the repository, for instance manifests/samples.
+func (c *Cluster) Apply(ctx context.Context, kustomization string) error {
+	_, err := c.Kubectl(ctx, "apply", "--server-side", "--force-conflicts", "--field-manager", fieldOwner,
+		"--kustomize", filepath.Join(c.Root, kustomization))
+	return err
+}
+
+// Install applies what a server needs in the cluster before it starts: Omnia's CRDs, the server's identity and
+// permissions, and the right of every ServiceAccount to ask. It may be done again.
+func (c *Cluster) Install(ctx context.Context) error {
+	for _, kustomization := range []string{"manifests/omnia-crds", "manifests/base", "manifests/components/acquire-for-serviceaccounts"} {
+		if err := c.Apply(ctx, kustomization); err != nil {
+			return fmt.Errorf("installing: %w", err)
+		}
+	}
+	_, err := c.Kubectl(ctx, "wait", "--for=condition=Established", "--timeout=30s", "crd/agentruntimes.omnia.altairalabs.ai",
+		"crd/toolregistries.omnia.altairalabs.ai", "crd/workspaces.omnia.altairalabs.ai", "crd/connections.omnia.altairalabs.ai")
+	return err
+}

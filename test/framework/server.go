@@ -1,0 +1,171 @@
+package framework
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"syscall"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+)
+
+const (
+	// startTimeout bounds the wait for a server's readyz.
+	startTimeout = 90 * time.Second
+	// stopTimeout is how long a server may take to end after SIGTERM.
+	stopTimeout = 60 * time.Second
+
+	logTail = 4 << 10
+)
+
+// Server is one sandbox-apiserver process.
+type Server struct {
+	// Index counts the servers of a set from 0.
+	Index int
+	// Port is where it listens, on the node's address. It keeps it over a restart.
+	Port int
+
+	set     *Servers
+	args    []string
+	log     string
+	process *process
+}
+
+// Start starts the process again after Stop or Kill, and waits until it is ready. Its endpoint stays as it is.
+func (s *Server) Start(ctx context.Context) error {
+	if err := s.launch(); err != nil {
+		return err
+	}
+	return s.WaitReady(ctx)
+}
+
+func (s *Server) launch() error {
+	if s.Running() {
+		return fmt.Errorf("server %d runs already", s.Index)
+	}
+	p, err := spawn(s.log, s.set.options.Survive, s.set.options.Binary, s.args...)
+	if err != nil {
+		return err
+	}
+	s.process = p
+	return nil
+}
+
+// Running says whether the process runs.
+func (s *Server) Running() bool { return s.process != nil && !s.process.ended() }
+
+// PID is the process' id; 0 if it does not run.
+func (s *Server) PID() int {
+	if !s.Running() {
+		return 0
+	}
+	return s.process.cmd.Process.Pid
+}
+
+// Stop ends the process in good order, by SIGTERM, and waits for its end.
+func (s *Server) Stop() error {
+	if !s.Running() {
+		return nil
+	}
+	if err := s.process.signal(syscall.SIGTERM, stopTimeout); err != nil {
+		return fmt.Errorf("stopping server %d: %w (log: %s)", s.Index, err, s.log)
+	}
+	return nil
+}
+
+// Kill ends the process at once, by SIGKILL.
+func (s *Server) Kill() error {
+	if !s.Running() {
+		return nil
+	}
+	if err := s.process.signal(syscall.SIGKILL, killGrace); err != nil {
+		return fmt.Errorf("killing server %d: %w", s.Index, err)
+	}
+	return nil
+}
+
+// LogFile is where the process' output is, over all its lives.
+func (s *Server) LogFile() string { return s.log }
+
+// Tail is the end of its log.
+func (s *Server) Tail() string {
+	file, err := os.Open(s.log)
+	if err != nil {
+		return err.Error()
+	}
+	defer func() { _ = file.Close() }()
+	if size, err := file.Seek(0, io.SeekEnd); err == nil {
+		_, _ = file.Seek(max(0, size-logTail), io.SeekStart)
+	}
+	data, _ := io.ReadAll(file) // What could be read helps; the rest does not matter in a message.
+	return string(data)
+}
+
+// URL leads to the server itself, past the aggregator.
+func (s *Server) URL() string {
+	return "https://" + net.JoinHostPort(s.set.cluster.Info.NodeIP, strconv.Itoa(s.Port))
+}
+
+// Direct is a caller's config that leads to this server, past the aggregator. The caller stays who it is.
+func (s *Server) Direct(caller *rest.Config) *rest.Config {
+	config := rest.CopyConfig(caller)
+	config.Host = s.URL()
+	config.CAData, config.CAFile = s.set.ca, ""
+	return config
+}
+
+// AddEndpoint lets the aggregator send requests to this server.
+func (s *Server) AddEndpoint(ctx context.Context) error {
+	return s.set.cluster.applyEndpoint(ctx, s)
+}
+
+// RemoveEndpoint keeps the aggregator from sending requests to this server, which runs on.
+func (s *Server) RemoveEndpoint(ctx context.Context) error {
+	return s.set.cluster.deleteEndpoint(ctx, s)
+}
+
+// WaitReady waits until the server's own readyz says so. The error quotes readyz and the log.
+func (s *Server) WaitReady(ctx context.Context) error {
+	last := errors.New("not asked yet")
+	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, startTimeout, true, func(ctx context.Context) (bool, error) {
+		if !s.Running() {
+			return false, fmt.Errorf("the process ended: %w", s.process.err)
+		}
+		last = s.readyz(ctx)
+		return last == nil, nil
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for server %d to be ready: %w (readyz: %w)\nend of %s:\n%s", s.Index, err, last, s.log, s.Tail())
+	}
+	return nil
+}
+
+func (s *Server) readyz(ctx context.Context) error {
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(s.set.ca)
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}, DisableKeepAlives: true}
+	client := &http.Client{Transport: transport, Timeout: 10 * time.Second}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL()+"/readyz?verbose", nil)
+	if err != nil {
+		return err
+	}
+	answer, err := client.Do(request)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = answer.Body.Close() }()
+	if answer.StatusCode == http.StatusOK {
+		return nil
+	}
+	body, err := io.ReadAll(answer.Body)
+	return errors.Join(fmt.Errorf("%s: %s", answer.Status, body), err)
+}
