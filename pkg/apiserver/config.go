@@ -36,6 +36,7 @@ func (o *Options) Config() (*Config, error) {
 	generic.OpenAPIV3Config.Info.Title = "Omnia Sandboxes"
 	// An acquire waits by design; it is bounded by --max-waiters and must not hold a place that other requests need.
 	generic.LongRunningFunc = genericfilters.BasicLongRunningRequestCheck(sets.NewString("watch"), sets.NewString("acquire"))
+	generic.BuildHandlerChainFunc = buildHandlerChain
 	if err := o.Generic.ApplyTo(generic); err != nil {
 		return nil, fmt.Errorf("applying the server's options: %w", err)
 	}

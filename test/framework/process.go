@@ -154,7 +154,7 @@ func stopRecorded(file string, grace time.Duration) (bool, error) {
 		return false, fmt.Errorf("reading %s: %w (end the process by hand and remove the file)", file, err)
 	}
 	if !r.alive() {
-		return false, os.Remove(file)
+		return false, forget(file)
 	}
 	for _, step := range []struct {
 		sig   syscall.Signal
@@ -163,9 +163,17 @@ func stopRecorded(file string, grace time.Duration) (bool, error) {
 		_ = syscall.Kill(r.PID, step.sig) // It may end in between; the loop finds out.
 		for deadline := time.Now().Add(step.grace); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 			if !r.alive() {
-				return true, os.Remove(file)
+				return true, forget(file)
 			}
 		}
 	}
 	return true, fmt.Errorf("process %d of %s does not end", r.PID, file)
+}
+
+// forget removes a record, which may be gone by now.
+func forget(file string) error {
+	if err := os.Remove(file); !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
 }

@@ -134,7 +134,24 @@ func (c *Cluster) served(ctx context.Context) error {
 	if !available(service) {
 		return fmt.Errorf("not Available: %+v", service.Status.Conditions)
 	}
-	return c.Kube.Discovery().RESTClient().Get().AbsPath("/apis/" + v1alpha1.SchemeGroupVersion.String()).Do(ctx).Error()
+	if err := c.Kube.Discovery().RESTClient().Get().AbsPath("/apis/" + v1alpha1.SchemeGroupVersion.String()).Do(ctx).Error(); err != nil {
+		return err
+	}
+	return c.discovered()
+}
+
+// discovered says whether the aggregator's own list of resources, which lags behind the APIService, has the group's.
+func (c *Cluster) discovered() error {
+	_, lists, err := c.Kube.Discovery().ServerGroupsAndResources()
+	if err != nil {
+		return err
+	}
+	for _, list := range lists {
+		if list.GroupVersion == v1alpha1.SchemeGroupVersion.String() {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s is not in the aggregator's discovery yet", v1alpha1.SchemeGroupVersion)
 }
 
 func available(service *apiregistrationv1.APIService) bool {

@@ -86,7 +86,7 @@ func StartServers(t testing.TB, c *Cluster, options ServerOptions) *Servers {
 }
 
 // StartServers starts servers, registers them with the aggregator and waits until the group is served. Install must
-// have been done. An earlier demo's server is ended first. Close ends what it started.
+// have been done. An earlier demo's server is ended first. Close ends what it started; Leave lets it be.
 func (c *Cluster) StartServers(ctx context.Context, options ServerOptions) (*Servers, error) {
 	options.Replicas = max(options.Replicas, 1)
 	if options.Storage == "" {
@@ -106,14 +106,19 @@ func (c *Cluster) StartServers(ctx context.Context, options ServerOptions) (*Ser
 	if err := s.start(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	if options.Survive {
-		return s, s.lock.Close()
-	}
 	return s, nil
 }
 
+// Leave lets a surviving server run on and gives others their turn: the next set ends it.
+func (s *Servers) Leave() error {
+	if !s.options.Survive {
+		return errors.New("leaving servers that do not survive: close them")
+	}
+	return s.lock.Close()
+}
+
 func (s *Servers) start(ctx context.Context) error {
-	if err := s.cluster.StopDemoServer(); err != nil {
+	if err := s.cluster.stopDemoServer(ctx); err != nil {
 		return err
 	}
 	if err := s.cluster.freeLease(ctx); err != nil {
@@ -242,13 +247,20 @@ func (s *Servers) close() error {
 	return errors.Join(errs...)
 }
 
-// StopDemoServer ends the server that an earlier demo left running, if there is one, APIService first.
-func (c *Cluster) StopDemoServer() error {
+// StopDemoServer waits for its turn, and ends the server that an earlier demo left running, if there is one.
+func (c *Cluster) StopDemoServer(ctx context.Context) error {
+	lock, err := c.lock(ctx)
+	if err != nil {
+		return err
+	}
+	return errors.Join(c.stopDemoServer(ctx), lock.Close())
+}
+
+// stopDemoServer ends the demo's server, APIService first.
+func (c *Cluster) stopDemoServer(ctx context.Context) error {
 	if _, err := os.Stat(c.demoRecord()); err != nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
 	if err := c.unregister(ctx); err != nil {
 		return err
 	}

@@ -1,0 +1,123 @@
+// Package integration tests the server as a whole: two processes on one etcd behind a real aggregator, with a real
+// kube-controller-manager and fake nodes. It refuses to look at real pods, which are test/e2e's.
+package integration
+
+import (
+	"context"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/altairalabs/omnia-sandboxes/apis/sandbox/v1alpha1"
+	"github.com/altairalabs/omnia-sandboxes/generated/clientset/versioned"
+	sandboxclient "github.com/altairalabs/omnia-sandboxes/pkg/client"
+	"github.com/altairalabs/omnia-sandboxes/test/framework"
+)
+
+var shared struct {
+	cluster *framework.Cluster
+	servers *framework.Servers
+}
+
+func TestMain(m *testing.M) {
+	os.Exit(framework.Main(m, framework.ServerOptions{Replicas: 2}, func(c *framework.Cluster, s *framework.Servers) {
+		shared.cluster, shared.servers = c, s
+	}))
+}
+
+const (
+	runtimeName = "agent"
+	handle      = "shell/default"
+)
+
+// world is a namespace with a runtime, a ToolRegistry, and a class of its own.
+type world struct {
+	*framework.Cluster
+	t         *testing.T
+	servers   *framework.Servers
+	namespace string
+	class     string
+	// agent calls as the runtime's own ServiceAccount, through the aggregator.
+	agent versioned.Interface
+}
+
+func onFakeNodes(*framework.ClassWrapper) {}
+
+// newWorld makes a world whose class is changed as given; it builds sandboxes on fake nodes.
+func newWorld(t *testing.T, change func(*framework.ClassWrapper)) *world {
+	t.Helper()
+	w := &world{Cluster: shared.cluster, servers: shared.servers, t: t}
+	w.namespace = w.Namespace(t)
+	class := framework.MakeClass("fake-" + w.namespace).OnFakeNodes()
+	change(class)
+	w.class = class.Cluster().Name
+	w.CreateClasses(t, class)
+	w.ServiceAccount(t, w.namespace, runtimeName+"-facade")
+	w.Create(t,
+		framework.MakeToolRegistry("tools", w.namespace).Sandbox("shell", w.class).MaxInstances(3).Obj(),
+		framework.MakeRuntime(runtimeName, w.namespace).ToolRegistry("tools").Obj())
+	w.agent = w.as(runtimeName + "-facade")
+	return w
+}
+
+// as gives a clientset of a ServiceAccount of the world's namespace.
+func (w *world) as(account string) versioned.Interface {
+	w.t.Helper()
+	config, err := w.AsServiceAccount(w.t.Context(), w.namespace, account)
+	require.NoError(w.t, err)
+	set, err := versioned.NewForConfig(config)
+	require.NoError(w.t, err)
+	return set
+}
+
+// acquire asks once, waiting as long as one call may.
+func (w *world) acquire(set versioned.Interface, session, handle string) (*v1alpha1.SandboxAcquireStatus, error) {
+	got, err := set.SandboxV1alpha1().SandboxClaims(w.namespace).Acquire(w.t.Context(), v1alpha1.AnyClaim,
+		framework.MakeAcquire(runtimeName, session, handle), metav1.CreateOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return &got.Status, nil
+}
+
+// acquireNow asks once and does not wait.
+func (w *world) acquireNow(set versioned.Interface, session, handle string) (*v1alpha1.SandboxAcquireStatus, error) {
+	body := framework.MakeAcquire(runtimeName, session, handle)
+	body.Spec.WaitSeconds = ptr.To[int32](0)
+	got, err := set.SandboxV1alpha1().SandboxClaims(w.namespace).Acquire(w.t.Context(), v1alpha1.AnyClaim, body, metav1.CreateOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return &got.Status, nil
+}
+
+// bound acquires until the claim is Bound.
+func (w *world) bound(session, handle string) *v1alpha1.SandboxClaim {
+	w.t.Helper()
+	got, err := w.acquire(w.agent, session, handle)
+	require.NoError(w.t, err)
+	return w.Claim(w.t, w.namespace, got.ClaimName, framework.Bound)
+}
+
+// helper is the client helper of the runtime. Nothing answers on a fake node, so it does not dial.
+func (w *world) helper() *sandboxclient.Client {
+	c := sandboxclient.New(w.agent.SandboxV1alpha1(), w.namespace)
+	c.DialTimeout = 0
+	return c
+}
+
+func spec(session string) v1alpha1.SandboxAcquireSpec {
+	return v1alpha1.SandboxAcquireSpec{AgentRuntime: runtimeName, SessionID: session, Handle: handle}
+}
+
+// noObjects waits until no sandbox object is left in the namespace.
+func (w *world) noObjects() {
+	w.t.Helper()
+	framework.Eventually(w.t, framework.GoneTimeout, "no object of a sandbox is left", func(ctx context.Context) (string, error) {
+		return w.Kubectl(ctx, "--namespace", w.namespace, "get", "deployments,replicasets,pods,services,networkpolicies,endpointslices",
+			"--selector", v1alpha1.LabelClaim, "--output", "name")
+	}, func(names string) bool { return names == "" })
+}

@@ -1,0 +1,39 @@
+// Package framework_test sees that what the whole-system tests stand on holds: servers that end and start again, and
+// callers that are who they are.
+package integration
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/altairalabs/omnia-sandboxes/apis/sandbox/v1alpha1"
+	"github.com/altairalabs/omnia-sandboxes/generated/clientset/versioned"
+	"github.com/altairalabs/omnia-sandboxes/test/framework"
+)
+
+// shared are what all tests of the package use.
+func TestServers_OneRestarted_TheOtherServesAndBothAnswer(t *testing.T) {
+	w := newWorld(t, onFakeNodes)
+	namespace, c, servers := w.namespace, w.Cluster, w.servers
+	claim := w.bound("session-1", handle)
+
+	require.NoError(t, servers.List[0].Kill())
+	require.NoError(t, servers.List[0].RemoveEndpoint(t.Context()))
+	require.False(t, servers.List[0].Running())
+	framework.Eventually(t, framework.Shortly, "the other server answers through the aggregator", func(ctx context.Context) (*v1alpha1.SandboxClaim, error) {
+		return c.Sandbox.SandboxV1alpha1().SandboxClaims(namespace).Get(ctx, claim.Name, metav1.GetOptions{})
+	}, func(*v1alpha1.SandboxClaim) bool { return true })
+
+	require.NoError(t, servers.List[0].Start(t.Context()))
+	require.NoError(t, servers.List[0].AddEndpoint(t.Context()))
+	for _, server := range servers.List {
+		direct, err := versioned.NewForConfig(server.Direct(c.Config))
+		require.NoError(t, err)
+		got, err := direct.SandboxV1alpha1().SandboxClaims(namespace).Get(t.Context(), claim.Name, metav1.GetOptions{})
+		require.NoError(t, err)
+		require.Equal(t, claim.UID, got.UID)
+	}
+}
