@@ -61,7 +61,7 @@ func removeCgroup(root string) error {
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		for _, field := range strings.Fields(string(procs)) {
+		for field := range strings.FieldsSeq(string(procs)) {
 			if pid, err := strconv.Atoi(field); err == nil && pid > 0 {
 				_ = syscall.Kill(pid, syscall.SIGKILL) // Ended by itself in between, at worst.
 			}

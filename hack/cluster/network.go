@@ -25,7 +25,7 @@ func allowForwarding() error {
 // clearNetwork removes the pods' network namespaces, the bridge with its links, and all rules of the cluster.
 func clearNetwork() error {
 	if _, err := exec.LookPath("nft"); err != nil {
-		return nil // The packages were never installed, so no cluster was here.
+		return nil //nolint:nilerr // The packages were never installed, so no cluster was here.
 	}
 	return errors.Join(clearNamespaces(), clearLinks(), clearTables(), clearRules(), clearSets())
 }
@@ -161,7 +161,7 @@ func clearSets() error {
 		if err != nil {
 			return err
 		}
-		for _, name := range strings.Fields(sets) {
+		for name := range strings.FieldsSeq(sets) {
 			plain := strings.TrimPrefix(name, "inet6:")
 			if strings.HasPrefix(plain, "KUBE-") || strings.HasPrefix(plain, "kube-router-") {
 				problem = errors.Join(problem, runCommand("ipset", "destroy", name))

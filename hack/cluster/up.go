@@ -46,7 +46,7 @@ func up(ctx context.Context, l layout, p *progress, options upOptions) error {
 func adjust(ctx context.Context, l layout, p *progress, options upOptions) (done bool, err error) {
 	have, err := info.Load(l.dir())
 	if err != nil {
-		return false, nil // No cluster, or none whose start was completed.
+		return false, nil //nolint:nilerr // No cluster, or none whose start was completed.
 	}
 	record, err := readActive()
 	if err != nil {

@@ -48,7 +48,7 @@ func run(ctx context.Context, args []string) error {
 	case "images":
 		return cluster.LoadSampleImages(ctx)
 	case "stop":
-		return cluster.StopDemoServer()
+		return cluster.StopDemoServer(ctx)
 	default:
 		return fmt.Errorf("unknown command %q: give none, images or stop", args[0])
 	}

@@ -46,6 +46,7 @@ func loadImages(ctx context.Context, s *story, c *framework.Cluster) error {
 }
 
 // startServer installs what the server needs and starts it as a process of this machine, under its own ServiceAccount.
+// Until the story's end no test may take its place.
 func startServer(ctx context.Context, s *story, c *framework.Cluster) error {
 	err := s.ask("kubectl apply -k manifests/{omnia-crds,base,components/acquire-for-serviceaccounts}", func() (string, error) {
 		return "installed", c.Install(ctx)
@@ -59,6 +60,7 @@ func startServer(ctx context.Context, s *story, c *framework.Cluster) error {
 			return "", err
 		}
 		state, err := c.Kubectl(ctx, "get", "apiservice", "v1alpha1.sandbox.omnia")
+		s.servers = servers
 		return fmt.Sprintf("%slog: %s", state, servers.List[0].LogFile()), err
 	})
 }

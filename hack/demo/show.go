@@ -45,7 +45,7 @@ func show(ctx context.Context, out io.Writer) error {
 		}
 	}
 	next(s, cluster)
-	return nil
+	return s.servers.Leave()
 }
 
 // playAgent runs the sample agent as Omnia would: in a pod with the runtime's ServiceAccount and labels.

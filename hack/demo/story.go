@@ -5,12 +5,15 @@ import (
 	"io"
 	"strings"
 	"time"
+
+	"github.com/altairalabs/omnia-sandboxes/test/framework"
 )
 
 // story tells a person what happens: numbered chapters of what was asked, what came back, and how long it took.
 type story struct {
 	out     io.Writer
 	chapter int
+	servers *framework.Servers // what the story runs on, once it is started
 }
 
 // begin begins a chapter.

@@ -39,16 +39,17 @@ func (s *Sandbox) Touch(ctx context.Context) error {
 // next interval; a GoneError ends it, and so does any other refusal.
 func (s *Sandbox) KeepAlive(ctx context.Context, interval time.Duration) error {
 	for {
-		if err := s.client.sleep(ctx, interval); err != nil {
-			return nil
+		if s.client.sleep(ctx, interval) != nil {
+			return nil // ctx ended
 		}
 		err := s.Touch(ctx)
 		switch {
+		case err == nil:
 		case ctx.Err() != nil:
-			return nil
-		case err != nil && !passing(err):
+			return nil //nolint:nilerr // the touch failed because its caller ended it
+		case !passing(err):
 			return err
-		case err != nil:
+		default:
 			klog.FromContext(ctx).V(2).Info("Touch failed; touching again after the interval", "claim", klog.KRef(s.Namespace, s.Name), "err", err)
 		}
 	}

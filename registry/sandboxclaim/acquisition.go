@@ -126,8 +126,9 @@ func (a *acquisition) step(ctx context.Context) (*sandbox.SandboxClaim, bool, er
 		return claim, true, err
 	case sandbox.PhaseFailed, sandbox.PhaseCompleted:
 		return a.failed(ctx, claim)
+	default:
+		return claim, false, nil
 	}
-	return claim, false, nil
 }
 
 func (a *acquisition) isMine(claim *sandbox.SandboxClaim) bool {

@@ -2,6 +2,7 @@ package sandboxclaim
 
 import (
 	"context"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -50,7 +51,7 @@ func writtenByAcquire(claim *sandbox.SandboxClaim) bool {
 func acquireOnly(spec *sandbox.SandboxClaimSpec) string {
 	mounts := spec.Mounts
 	if spec.Mount != nil {
-		mounts = append(mounts[:len(mounts):len(mounts)], *spec.Mount)
+		mounts = append(slices.Clip(mounts), *spec.Mount)
 	}
 	for _, m := range mounts {
 		if m.Role != "" && m.Role != sandbox.MountRoleScratch {

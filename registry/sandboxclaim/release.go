@@ -96,7 +96,7 @@ func (r *ReleaseREST) release(ctx context.Context, claim *sandbox.SandboxClaim, 
 	if !dryRun {
 		err := r.claims.deleteAnyVersion(ctx, claim)
 		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-			return nil, nil // gone meanwhile, or another claim of this name by now
+			return nil, nil //nolint:nilerr // gone meanwhile, or another claim of this name by now
 		}
 		if err != nil {
 			return nil, fmt.Errorf("releasing claim %s: %w", claim.Name, err)

@@ -81,11 +81,10 @@ func (o *Outside) connect(ctx context.Context) error {
 			return false, fmt.Errorf("its server ended: %w", o.server.err)
 		}
 		var conn net.Conn
-		if conn, last = net.DialTimeout("tcp", o.Address, time.Second); last != nil {
-			return false, nil
+		if conn, last = net.DialTimeout("tcp", o.Address, time.Second); last == nil {
+			_ = conn.Close() // It came about, which is all that was asked.
 		}
-		_ = conn.Close() // It came about, which is all that was asked.
-		return true, nil
+		return last == nil, nil
 	})
 	if err != nil {
 		return fmt.Errorf("waiting for the outside to answer on %s: %w (%w)", o.Address, err, last)

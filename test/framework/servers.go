@@ -258,7 +258,7 @@ func (c *Cluster) StopDemoServer(ctx context.Context) error {
 
 // stopDemoServer ends the demo's server, APIService first.
 func (c *Cluster) stopDemoServer(ctx context.Context) error {
-	if _, err := os.Stat(c.demoRecord()); err != nil {
+	if _, err := os.Stat(c.demoRecord()); errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
 	if err := c.unregister(ctx); err != nil {

@@ -34,7 +34,7 @@ func TestAcquire_HundredRacedOverTwoServers_OneClaim(t *testing.T) {
 	answers := make([]*v1alpha1.SandboxAcquireStatus, callers)
 	for i := range callers {
 		wg.Go(func() {
-			answers[i], err = w.acquire(direct[i%len(direct)], "raced", handle)
+			answers[i], err = w.acquire(direct[i%len(direct)], "raced")
 			assert.NoError(t, err)
 		})
 	}
@@ -145,7 +145,7 @@ func TestCallers(t *testing.T) {
 	require.NoError(t, err)
 	_, err = w.Kubectl(t.Context(), "--namespace", w.namespace, "create", "rolebinding", "gateway", "--role=gateway", "--serviceaccount="+w.namespace+":gateway")
 	require.NoError(t, err)
-	claim := w.bound("callers", handle)
+	claim := w.bound("callers")
 
 	account := func(name string) *rest.Config {
 		config, err := c.AsServiceAccount(t.Context(), w.namespace, name)
@@ -196,8 +196,8 @@ func TestCallers(t *testing.T) {
 func TestTouchAndRelease(t *testing.T) {
 	w := newWorld(t, onFakeNodes)
 	claims := w.agent.SandboxV1alpha1().SandboxClaims(w.namespace)
-	claim := w.bound("s1", handle)
-	other := w.bound("s2", handle)
+	claim := w.bound("s1")
+	other := w.bound("s2")
 
 	touched, err := claims.Touch(t.Context(), claim.Name, &v1alpha1.SandboxTouch{Spec: v1alpha1.SandboxTouchSpec{UID: claim.UID}}, metav1.CreateOptions{})
 	require.NoError(t, err)
@@ -231,7 +231,7 @@ func TestAcquire_SandboxesDisabled_Refused(t *testing.T) {
 	_, err := w.Kubectl(t.Context(), "--namespace", w.namespace, "patch", "agentruntime", runtimeName, "--type=merge", "--patch", `{"spec":{"sandbox":{"enabled":false}}}`)
 	require.NoError(t, err)
 	framework.Eventually(t, framework.Shortly, "acquire is refused", func(context.Context) (bool, error) {
-		_, err := w.acquireNow(w.agent, "s", handle)
+		_, err := w.acquireNow(w.agent, "s")
 		return v1alpha1.IsSandboxesDisabled(err), nil
 	}, func(refused bool) bool { return refused })
 }

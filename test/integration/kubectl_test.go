@@ -16,7 +16,7 @@ import (
 
 func TestKubectl_Columns(t *testing.T) {
 	w := newWorld(t, onFakeNodes)
-	claim := w.bound("session-7", handle)
+	claim := w.bound("session-7")
 	out, err := w.Kubectl(t.Context(), "--namespace", w.namespace, "get", "sbclaim", "--output", "wide")
 	require.NoError(t, err)
 	lines := strings.Split(strings.TrimSpace(out), "\n")

@@ -74,7 +74,7 @@ func (w *world) as(account string) versioned.Interface {
 }
 
 // acquire asks once, waiting as long as one call may.
-func (w *world) acquire(set versioned.Interface, session, handle string) (*v1alpha1.SandboxAcquireStatus, error) {
+func (w *world) acquire(set versioned.Interface, session string) (*v1alpha1.SandboxAcquireStatus, error) {
 	got, err := set.SandboxV1alpha1().SandboxClaims(w.namespace).Acquire(w.t.Context(), v1alpha1.AnyClaim,
 		framework.MakeAcquire(runtimeName, session, handle), metav1.CreateOptions{})
 	if err != nil {
@@ -84,7 +84,7 @@ func (w *world) acquire(set versioned.Interface, session, handle string) (*v1alp
 }
 
 // acquireNow asks once and does not wait.
-func (w *world) acquireNow(set versioned.Interface, session, handle string) (*v1alpha1.SandboxAcquireStatus, error) {
+func (w *world) acquireNow(set versioned.Interface, session string) (*v1alpha1.SandboxAcquireStatus, error) {
 	body := framework.MakeAcquire(runtimeName, session, handle)
 	body.Spec.WaitSeconds = ptr.To[int32](0)
 	got, err := set.SandboxV1alpha1().SandboxClaims(w.namespace).Acquire(w.t.Context(), v1alpha1.AnyClaim, body, metav1.CreateOptions{})
@@ -95,9 +95,9 @@ func (w *world) acquireNow(set versioned.Interface, session, handle string) (*v1
 }
 
 // bound acquires until the claim is Bound.
-func (w *world) bound(session, handle string) *v1alpha1.SandboxClaim {
+func (w *world) bound(session string) *v1alpha1.SandboxClaim {
 	w.t.Helper()
-	got, err := w.acquire(w.agent, session, handle)
+	got, err := w.acquire(w.agent, session)
 	require.NoError(w.t, err)
 	return w.Claim(w.t, w.namespace, got.ClaimName, framework.Bound)
 }

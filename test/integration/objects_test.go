@@ -17,7 +17,7 @@ import (
 
 func TestNamespace_WithAndWithoutClaims_IsDeleted(t *testing.T) {
 	w := newWorld(t, onFakeNodes)
-	w.bound("s", handle)
+	w.bound("s")
 	without := w.Namespace(t)
 	for _, name := range []string{w.namespace, without} {
 		require.NoError(t, w.Kube.CoreV1().Namespaces().Delete(t.Context(), name, metav1.DeleteOptions{}))
@@ -32,14 +32,14 @@ func TestNamespace_WithAndWithoutClaims_IsDeleted(t *testing.T) {
 
 func TestClaim_Deleted_LeavesNoObject(t *testing.T) {
 	w := newWorld(t, onFakeNodes)
-	claim := w.bound("s", handle)
+	claim := w.bound("s")
 	require.NoError(t, w.Sandbox.SandboxV1alpha1().SandboxClaims(w.namespace).Delete(t.Context(), claim.Name, metav1.DeleteOptions{}))
 	w.noObjects()
 }
 
 func TestAgentRuntime_Deleted_LeavesNoClaimAndNoObject(t *testing.T) {
 	w := newWorld(t, onFakeNodes)
-	w.bound("s", handle)
+	w.bound("s")
 	_, err := w.Kubectl(t.Context(), "--namespace", w.namespace, "delete", "agentruntime", runtimeName)
 	require.NoError(t, err)
 	framework.Eventually(t, framework.GoneTimeout, "the runtime's claims are gone", func(ctx context.Context) (*v1alpha1.SandboxClaimList, error) {
@@ -70,7 +70,7 @@ func TestForeignService_OfTheSandboxsName_IsLeftAlone(t *testing.T) {
 
 func TestObjects_ChangedOrDeletedByHand_ComeBack(t *testing.T) {
 	w := newWorld(t, onFakeNodes)
-	claim := w.bound("s", handle)
+	claim := w.bound("s")
 	name := claim.Status.SandboxName
 	policies, services, deployments := w.Kube.NetworkingV1().NetworkPolicies(w.namespace), w.Kube.CoreV1().Services(w.namespace), w.Kube.AppsV1().Deployments(w.namespace)
 
@@ -96,10 +96,10 @@ func TestObjects_ChangedOrDeletedByHand_ComeBack(t *testing.T) {
 
 func TestClass_EditedUnderARunningSandbox_ReachesNewClaimsOnly(t *testing.T) {
 	w := newWorld(t, onFakeNodes)
-	old := w.bound("old", handle)
+	old := w.bound("old")
 	_, err := w.Kubectl(t.Context(), "patch", "csbc", w.class, "--type=merge", "--patch", `{"spec":{"image":"example.test/newer:1"}}`)
 	require.NoError(t, err)
-	fresh := w.bound("new", handle)
+	fresh := w.bound("new")
 	image := func(claim *v1alpha1.SandboxClaim) string {
 		d, err := w.Kube.AppsV1().Deployments(w.namespace).Get(t.Context(), claim.Status.SandboxName, metav1.GetOptions{})
 		require.NoError(t, err)

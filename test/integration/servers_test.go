@@ -18,7 +18,7 @@ import (
 func TestServers_OneRestarted_TheOtherServesAndBothAnswer(t *testing.T) {
 	w := newWorld(t, onFakeNodes)
 	namespace, c, servers := w.namespace, w.Cluster, w.servers
-	claim := w.bound("session-1", handle)
+	claim := w.bound("session-1")
 
 	require.NoError(t, servers.List[0].Kill())
 	require.NoError(t, servers.List[0].RemoveEndpoint(t.Context()))

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -37,7 +38,7 @@ func main() {
 
 func run(ctx context.Context, args []string) error {
 	if len(args) == 0 {
-		return errors.New(usage)
+		return errors.New("no command; " + strings.TrimSpace(usage))
 	}
 	commands := map[string]func(context.Context, []string) error{
 		"play": play, "acquire": acquire, "call": call, "dial": dial, "listen": listen,

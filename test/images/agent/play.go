@@ -54,10 +54,11 @@ func parse(name string, args []string) (*request, error) {
 }
 
 func (r *request) client() (*client.Client, error) {
-	config, err := clientcmd.BuildConfigFromFlags("", r.kubeconfig)
-	if r.kubeconfig == "" {
-		config, err = rest.InClusterConfig()
+	read := rest.InClusterConfig
+	if r.kubeconfig != "" {
+		read = func() (*rest.Config, error) { return clientcmd.BuildConfigFromFlags("", r.kubeconfig) }
 	}
+	config, err := read()
 	if err != nil {
 		return nil, fmt.Errorf("finding the API server: %w", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -26,21 +27,21 @@ func callTool(ctx context.Context, session *mcp.ClientSession, tool string, argu
 	if err != nil {
 		return "", err
 	}
-	var text string
+	var text strings.Builder
 	for _, content := range result.Content {
 		if t, ok := content.(*mcp.TextContent); ok {
-			text += t.Text
+			text.WriteString(t.Text)
 		}
 	}
 	if result.IsError {
-		return "", errors.New(text)
+		return "", errors.New(text.String())
 	}
 	if fields, ok := result.StructuredContent.(map[string]any); ok {
 		if output, ok := fields["output"].(string); ok {
 			return output, nil
 		}
 	}
-	return text, nil
+	return text.String(), nil
 }
 
 func call(ctx context.Context, args []string) error {
