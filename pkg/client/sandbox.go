@@ -40,7 +40,7 @@ func (s *Sandbox) Touch(ctx context.Context) error {
 func (s *Sandbox) KeepAlive(ctx context.Context, interval time.Duration) error {
 	for {
 		if s.client.sleep(ctx, interval) != nil {
-			return nil // ctx ended
+			return nil //nolint:nilerr // ctx ended, which is how a touch loop ends
 		}
 		err := s.Touch(ctx)
 		switch {

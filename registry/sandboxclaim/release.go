@@ -91,12 +91,12 @@ func (r *ReleaseREST) find(ctx context.Context, name string, body *sandbox.Sandb
 // release deletes a claim that is live; a Failed one is left to whoever looks at it, a terminating one is gone already.
 func (r *ReleaseREST) release(ctx context.Context, claim *sandbox.SandboxClaim, dryRun bool) (*sandbox.ReleasedClaim, error) {
 	if usable(claim) != nil {
-		return nil, nil
+		return nil, nil //nolint:nilerr // there is nothing to release, which is success
 	}
 	if !dryRun {
 		err := r.claims.deleteAnyVersion(ctx, claim)
 		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-			return nil, nil //nolint:nilerr // gone meanwhile, or another claim of this name by now
+			return nil, nil // gone meanwhile, or another claim of this name by now
 		}
 		if err != nil {
 			return nil, fmt.Errorf("releasing claim %s: %w", claim.Name, err)
