@@ -46,6 +46,10 @@ integration: test-cluster ## Test the server behind a real aggregator, with fake
 e2e: test-cluster ## Test sandboxes in real pods
 	go test -count=1 -timeout $(E2E_TIMEOUT) -v ./test/e2e/...
 
+.PHONY: bench
+bench: test-cluster ## Measure acquire beside its floors, in turns
+	go run ./test/bench
+
 .PHONY: test-cluster
 test-cluster:
 	go run ./hack/cluster up --fake-nodes=2

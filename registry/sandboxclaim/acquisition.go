@@ -41,8 +41,18 @@ type acquisition struct {
 	lease    *v1alpha1.WaitLease // that lease, where this call wrote it
 }
 
-// run finds or creates the claim, and waits until it is Bound, the wait is over, or it is refused.
+// run acquires, and tidies up after a caller who has hung up meanwhile, wherever that was noticed.
 func (a *acquisition) run(ctx context.Context) (*sandbox.SandboxClaim, error) {
+	claim, err := a.findAndWait(ctx)
+	if ctx.Err() != nil {
+		a.withdraw(ctx)
+		return nil, apierrors.NewTimeoutError("the caller stopped waiting", retryAfterSeconds)
+	}
+	return claim, err
+}
+
+// findAndWait finds or creates the claim, and waits until it is Bound, the wait is over, or it is refused.
+func (a *acquisition) findAndWait(ctx context.Context) (*sandbox.SandboxClaim, error) {
 	// Whoever wants to wait joins before the first read, so that no change falls between the read and the wait.
 	var waiter *waiter
 	if a.waitSeconds > 0 && !a.dryRun {
@@ -54,19 +64,18 @@ func (a *acquisition) run(ctx context.Context) (*sandbox.SandboxClaim, error) {
 	defer timer.Stop()
 	for {
 		claim, done, err := a.step(ctx)
-		if err != nil || done {
+		switch {
+		case err != nil || done:
 			return claim, err
-		}
-		if claim == nil {
-			if waiter == nil {
-				return nil, a.stillEnding()
+		case waiter == nil:
+			return a.lastWord(claim)
+		case claim != nil:
+			if claim, err = a.holdLease(ctx, claim); err != nil {
+				return nil, err
 			}
-		} else if waiter == nil {
-			return claim, nil
-		} else if claim, err = a.holdLease(ctx, claim); err != nil {
-			return nil, err
-		} else if claim == nil {
-			continue // changed under the lease: look again
+			if claim == nil {
+				continue // it changed under the lease: look again
+			}
 		}
 		select {
 		case <-waiter.wake:
@@ -75,12 +84,12 @@ func (a *acquisition) run(ctx context.Context) (*sandbox.SandboxClaim, error) {
 		case <-a.waiters.closing:
 			return a.lastWord(claim)
 		case <-ctx.Done():
-			a.withdraw(ctx, claim)
-			return nil, apierrors.NewTimeoutError("the caller stopped waiting", retryAfterSeconds)
+			return nil, ctx.Err()
 		}
 	}
 }
 
+// lastWord is what a wait ends with that has come to nothing: the claim as it stands.
 func (a *acquisition) lastWord(claim *sandbox.SandboxClaim) (*sandbox.SandboxClaim, error) {
 	if claim == nil {
 		return nil, a.stillEnding()
@@ -293,27 +302,28 @@ func (a *acquisition) holdLease(ctx context.Context, claim *sandbox.SandboxClaim
 	return claim, nil
 }
 
-// withdraw deletes the claim for a caller who has hung up, if nobody else waits for it and it was never admitted.
-func (a *acquisition) withdraw(ctx context.Context, claim *sandbox.SandboxClaim) {
-	if claim == nil || a.lease == nil {
+// withdraw deletes the claim for a caller who has hung up, if nobody else waits for it and it was never admitted. Whose
+// wait stands on the claim is known by its lease's time.
+func (a *acquisition) withdraw(ctx context.Context) {
+	if a.lease == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawalTimeout)
 	defer cancel()
-	log := klog.FromContext(ctx)
-	now, err := a.claims.get(ctx, claim.Name)
+	log := klog.FromContext(ctx).WithValues("claim", klog.KRef(request.NamespaceValue(ctx), a.name))
+	claim, err := a.claims.get(ctx, a.name)
 	if err != nil {
 		if !apierrors.IsNotFound(err) {
-			log.Error(err, "Reading a claim whose caller hung up", "claim", klog.KObj(claim))
+			log.Error(err, "Reading a claim whose caller hung up")
 		}
 		return
 	}
-	lease := versionedLease(now.Status.Wait)
-	if now.UID != claim.UID || lease == nil || !lease.RenewTime.Equal(&a.lease.RenewTime) || !lifecycle.Withdrawable(versionedClaim(now)) {
+	lease := claim.Status.Wait
+	if lease == nil || !lease.RenewTime.Equal(&a.lease.RenewTime) || !lifecycle.Withdrawable(versionedClaim(claim)) {
 		return
 	}
-	if err := a.claims.delete(ctx, now); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-		log.Error(err, "Withdrawing a claim whose caller hung up", "claim", klog.KObj(claim))
+	if err := a.claims.delete(ctx, claim); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		log.Error(err, "Withdrawing a claim whose caller hung up")
 	}
 }
 

@@ -4,7 +4,9 @@ import (
 	"context"
 	"os"
 	"path"
+	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -57,6 +59,9 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
+// worlds counts the worlds, each of which has a part of etcd of its own.
+var worlds atomic.Int64
+
 // world is a registry on a real etcd, with neighbours and rights that a test sets.
 type world struct {
 	t *testing.T
@@ -91,7 +96,7 @@ func newWorld(t *testing.T, maxWaiters int) *world {
 	}
 	w.registry.Spec.Sandboxes[0].MaxInstances = new(int32)
 	*w.registry.Spec.Sandboxes[0].MaxInstances = 2
-	config := storagebackend.NewDefaultConfig(path.Join("/", t.Name()), serializer.NewCodecFactory(scheme).LegacyCodec(v1alpha1.SchemeGroupVersion))
+	config := storagebackend.NewDefaultConfig(path.Join("/", t.Name(), strconv.FormatInt(worlds.Add(1), 10)), serializer.NewCodecFactory(scheme).LegacyCodec(v1alpha1.SchemeGroupVersion))
 	config.Transport.ServerList = []string{server.Endpoint()}
 	storage, err := NewStorage(Config{Scheme: scheme, RESTOptions: options{config}, Clock: w.clock, Neighbours: w, Authorizer: authorizer.AuthorizerFunc(w.authorize), MaxWaiters: maxWaiters})
 	require.NoError(t, err)

@@ -1,0 +1,58 @@
+package apiserver
+
+import (
+	"testing"
+
+	"github.com/spf13/pflag"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func parsed(t *testing.T, args ...string) *Options {
+	t.Helper()
+	o := NewOptions()
+	flags := pflag.NewFlagSet("sandbox-apiserver", pflag.ContinueOnError)
+	o.AddFlags(flags)
+	require.NoError(t, flags.Parse(args))
+	return o
+}
+
+func TestValidate(t *testing.T) {
+	tests := map[string]struct {
+		args []string
+		says string // empty: valid
+	}{
+		"an etcd cluster: valid":       {[]string{"--etcd-servers=https://etcd:2379"}, ""},
+		"an embedded etcd: valid":      {[]string{"--embedded-etcd-dir=/data"}, ""},
+		"no storage":                   {nil, "no storage: give --etcd-servers"},
+		"two storages":                 {[]string{"--etcd-servers=https://etcd:2379", "--embedded-etcd-dir=/data"}, "give one of the two"},
+		"a negative number of waiters": {[]string{"--embedded-etcd-dir=/data", "--max-waiters=-1"}, "--max-waiters is -1"},
+		"no quota":                     {[]string{"--embedded-etcd-dir=/data", "--embedded-etcd-quota-bytes=0"}, "--embedded-etcd-quota-bytes is 0"},
+		"no namespace for the Lease":   {[]string{"--embedded-etcd-dir=/data", "--leader-elect-namespace="}, "--leader-elect-namespace is empty"},
+		"all that is wrong is said":    {[]string{"--max-waiters=-1"}, "no storage"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			err := parsed(t, tt.args...).Validate()
+			if tt.says == "" {
+				require.NoError(t, err)
+				return
+			}
+			require.Error(t, err)
+			assert.Contains(t, err.Error(), tt.says)
+		})
+	}
+}
+
+func TestCompleteReachesTheHostOnce(t *testing.T) {
+	o := parsed(t, "--embedded-etcd-dir=/data", "--kubeconfig=/host", "--authorization-kubeconfig=/other")
+	require.NoError(t, o.Complete())
+	assert.Equal(t, "/host", o.Generic.Authentication.RemoteKubeConfigFile)
+	assert.Equal(t, "/other", o.Generic.Authorization.RemoteKubeConfigFile, "what was given stands")
+}
+
+func TestNoProtobufIsOffered(t *testing.T) {
+	for _, info := range (withoutProtobuf{Codecs}).SupportedMediaTypes() {
+		assert.NotContains(t, info.MediaType, "protobuf", "the namespace controller would ask for it, and be refused")
+	}
+}

@@ -1,0 +1,161 @@
+// Command bench measures an acquire beside the floor of the same path: what the cluster itself takes for the same
+// objects, or for reading the same claim. Both are measured in one run, in turns, because a machine's times differ more
+// between runs than the two differ from each other. It refuses to judge: it prints figures and ratios.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/altairalabs/omnia-sandboxes/apis/sandbox/v1alpha1"
+	"github.com/altairalabs/omnia-sandboxes/generated/clientset/versioned"
+	"github.com/altairalabs/omnia-sandboxes/test/framework"
+)
+
+func main() {
+	rounds := flag.Int("rounds", 20, "how often each thing is measured")
+	fake := flag.Bool("fake", false, "run on fake nodes, where no container starts")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := run(ctx, *rounds, *fake)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+const (
+	runtimeName = "bench"
+	warmUp      = 3 // rounds that are left out
+)
+
+// bench is a namespace with a runtime and a class, on a server of its own.
+type bench struct {
+	*framework.Cluster
+	namespace string
+	class     *v1alpha1.SandboxClassSpec
+	agent     versioned.Interface
+}
+
+func run(ctx context.Context, rounds int, fake bool) (err error) {
+	cluster, err := framework.Open()
+	if err != nil {
+		return err
+	}
+	if err := cluster.Install(ctx); err != nil {
+		return err
+	}
+	if err := cluster.LoadSampleImages(ctx); err != nil {
+		return err
+	}
+	servers, err := cluster.StartServers(ctx, framework.ServerOptions{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, servers.Close()) }()
+	b, err := prepare(ctx, cluster, fake)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		err = errors.Join(err, b.Kube.CoreV1().Namespaces().Delete(context.WithoutCancel(ctx), b.namespace, metav1.DeleteOptions{}))
+	}()
+	where := "on the real node"
+	if fake {
+		where = "on a fake node"
+	}
+	if err := inTurns(ctx, "a new sandbox to Bound, "+where, rounds,
+		path{"acquire", b.acquireNew}, path{"bare Deployment+Service+NetworkPolicy", b.bare}); err != nil {
+		return err
+	}
+	name, err := b.standing(ctx)
+	if err != nil {
+		return err
+	}
+	return inTurns(ctx, "a Bound sandbox", 10*rounds,
+		path{"acquire", func(ctx context.Context, _ int) (time.Duration, error) { return b.acquireBound(ctx) }},
+		path{"GET of its claim", func(ctx context.Context, _ int) (time.Duration, error) { return b.getClaim(ctx, name) }})
+}
+
+// path is something that takes time; round tells its calls apart.
+type path struct {
+	name string
+	take func(ctx context.Context, round int) (time.Duration, error)
+}
+
+// inTurns measures a path and its floor alternately and prints both, with the ratio of their quantiles.
+func inTurns(ctx context.Context, title string, rounds int, measured, floor path) error {
+	var ours, theirs []time.Duration
+	for i := range rounds + warmUp {
+		a, err := measured.take(ctx, i)
+		if err != nil {
+			return fmt.Errorf("%s: %s: %w", title, measured.name, err)
+		}
+		b, err := floor.take(ctx, i)
+		if err != nil {
+			return fmt.Errorf("%s: %s: %w", title, floor.name, err)
+		}
+		if i >= warmUp {
+			ours, theirs = append(ours, a), append(theirs, b)
+		}
+	}
+	fmt.Printf("%s (%d each, in turns)\n", title, rounds)
+	line := func(name string, d []time.Duration) {
+		fmt.Printf("  %-40s p50 %10s   p90 %10s\n", name, at(d, 50), at(d, 90))
+	}
+	line(measured.name, ours)
+	line(floor.name, theirs)
+	fmt.Printf("  %-40s p50 %10.2f   p90 %10.2f\n\n", "ratio", ratio(ours, theirs, 50), ratio(ours, theirs, 90))
+	return nil
+}
+
+func at(d []time.Duration, percent int) time.Duration {
+	slices.Sort(d)
+	return d[min(len(d)*percent/100, len(d)-1)].Round(10 * time.Microsecond)
+}
+
+func ratio(a, b []time.Duration, percent int) float64 {
+	return float64(at(a, percent)) / float64(at(b, percent))
+}
+
+func prepare(ctx context.Context, c *framework.Cluster, fake bool) (*bench, error) {
+	b := &bench{Cluster: c}
+	namespace, err := c.Kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		GenerateName: "bench-", Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}}}, metav1.CreateOptions{})
+	if err != nil {
+		return nil, err
+	}
+	b.namespace = namespace.Name
+	class := framework.MakeClass(b.namespace).OnRealNodes()
+	if fake {
+		class.OnFakeNodes()
+	}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: runtimeName + "-facade"}}
+	for _, object := range []framework.Object{
+		class.In(b.namespace), account,
+		framework.MakeToolRegistry("tools", b.namespace).SandboxOf("shell", v1alpha1.SandboxClassKind, b.namespace).Obj(),
+		framework.MakeRuntime(runtimeName, b.namespace).ToolRegistry("tools").Obj(),
+	} {
+		if err := c.Client.Create(ctx, object); err != nil {
+			return nil, fmt.Errorf("making %T: %w", object, err)
+		}
+	}
+	b.class = ptr.To(class.In(b.namespace).Spec)
+	config, err := c.AsServiceAccount(ctx, b.namespace, account.Name)
+	if err != nil {
+		return nil, err
+	}
+	b.agent, err = versioned.NewForConfig(config)
+	return b, err
+}
