@@ -26,44 +26,19 @@ const (
 	podTimeout = 4 * time.Minute
 )
 
-// agentLabels are what Omnia's operator puts on an agent's pods, and what a sandbox admits.
+// agentLabels are those of the runtime's pods, and the demo's own.
 func agentLabels() map[string]string {
-	return map[string]string{
-		"app.kubernetes.io/name":         "omnia-agent",
-		"app.kubernetes.io/instance":     runtimeName,
-		"app.kubernetes.io/managed-by":   "omnia-operator",
-		"omnia.altairalabs.ai/component": "agent",
-		demoLabel:                        "agent",
-	}
+	labels := framework.AgentLabels(runtimeName)
+	labels[demoLabel] = "agent"
+	return labels
 }
 
 // strangerLabels are those of a pod that is no agent's.
 func strangerLabels() map[string]string { return map[string]string{demoLabel: "stranger"} }
 
-// pod runs the agent's image once, within the restricted Pod Security Standard.
+// pod runs the agent's image once.
 func pod(name, serviceAccount string, labels map[string]string, args ...string) *corev1.Pod {
-	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace, Labels: labels},
-		Spec: corev1.PodSpec{
-			ServiceAccountName:            serviceAccount,
-			RestartPolicy:                 corev1.RestartPolicyNever,
-			TerminationGracePeriodSeconds: ptr.To[int64](1),
-			SecurityContext: &corev1.PodSecurityContext{
-				RunAsNonRoot:   ptr.To(true),
-				SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
-			},
-			Containers: []corev1.Container{{
-				Name:            "agent",
-				Image:           framework.AgentImage,
-				ImagePullPolicy: corev1.PullIfNotPresent,
-				Args:            args,
-				SecurityContext: &corev1.SecurityContext{
-					AllowPrivilegeEscalation: ptr.To(false),
-					Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
-				},
-			}},
-		},
-	}
+	return framework.AgentPod(namespace, name, serviceAccount, labels, args...)
 }
 
 // runPod runs a pod to its end, handing on each line of its log, and removes it. The exit code is the container's.

@@ -22,6 +22,8 @@ import (
 const (
 	// DefaultEtcdPrefix is where the server's objects stand in an etcd that it may share.
 	DefaultEtcdPrefix = "/registry/sandbox.omnia"
+	// DefaultEmbeddedEtcdDir is where the embedded etcd keeps its data.
+	DefaultEmbeddedEtcdDir = "/var/lib/sandbox-apiserver/etcd"
 	// DefaultMaxWaiters is how many acquires may wait at once in one replica.
 	DefaultMaxWaiters = 10000
 
@@ -82,7 +84,7 @@ func ownNamespace() string {
 func (o *Options) Flags() *cliflag.NamedFlagSets {
 	sets := &cliflag.NamedFlagSets{}
 	own := sets.FlagSet("sandbox server")
-	own.StringVar(&o.EmbeddedEtcdDir, "embedded-etcd-dir", o.EmbeddedEtcdDir, "Folder of the etcd that runs inside the process. Give this or --etcd-servers; more than one replica needs --etcd-servers.")
+	own.StringVar(&o.EmbeddedEtcdDir, "embedded-etcd-dir", o.EmbeddedEtcdDir, "Folder of the etcd that runs inside the process where --etcd-servers names no other. More than one replica needs --etcd-servers. (default \""+DefaultEmbeddedEtcdDir+"\")")
 	own.Int64Var(&o.EmbeddedEtcdQuotaBytes, "embedded-etcd-quota-bytes", o.EmbeddedEtcdQuotaBytes, "How large the embedded etcd's database may grow before writes are refused.")
 	own.IntVar(&o.MaxWaiters, "max-waiters", o.MaxWaiters, "How many acquires may wait in this replica at once. Further ones are answered at once and told when to ask again.")
 	own.StringVar(&o.LeaderElectionNamespace, "leader-elect-namespace", o.LeaderElectionNamespace, "Namespace of the Lease of the replica that runs the controllers.")
@@ -111,7 +113,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 }
 
 // Complete fills in what follows from what was given: authentication and authorization are the host cluster's, reached
-// as its API is.
+// as its API is, and storage is the embedded etcd where no other is named.
 func (o *Options) Complete() error {
 	kubeconfig := o.Generic.CoreAPI.CoreAPIKubeconfigPath
 	if o.Generic.Authentication.RemoteKubeConfigFile == "" {
@@ -120,10 +122,17 @@ func (o *Options) Complete() error {
 	if o.Generic.Authorization.RemoteKubeConfigFile == "" {
 		o.Generic.Authorization.RemoteKubeConfigFile = kubeconfig
 	}
+	if o.EmbeddedEtcdDir == "" && !o.hasEtcdServers() {
+		o.EmbeddedEtcdDir = DefaultEmbeddedEtcdDir
+	}
 	if err := o.ServerRun.Complete(); err != nil {
 		return fmt.Errorf("completing the serving options: %w", err)
 	}
 	return nil
+}
+
+func (o *Options) hasEtcdServers() bool {
+	return len(o.Generic.Etcd.StorageConfig.Transport.ServerList) > 0
 }
 
 // embedded says whether the server runs its own etcd.
@@ -132,12 +141,8 @@ func (o *Options) embedded() bool { return o.EmbeddedEtcdDir != "" }
 // Validate says what is wrong with the options, all at once.
 func (o *Options) Validate() error {
 	var errs []error
-	servers := len(o.Generic.Etcd.StorageConfig.Transport.ServerList) > 0
-	switch {
-	case servers && o.embedded():
+	if o.hasEtcdServers() && o.embedded() {
 		errs = append(errs, errors.New("--etcd-servers and --embedded-etcd-dir are both set: give one of the two"))
-	case !servers && !o.embedded():
-		errs = append(errs, errors.New("no storage: give --etcd-servers (a cluster), or --embedded-etcd-dir (a folder, for one replica)"))
 	}
 	if o.MaxWaiters < 0 {
 		errs = append(errs, fmt.Errorf("--max-waiters is %d: it must not be negative", o.MaxWaiters))
@@ -148,7 +153,7 @@ func (o *Options) Validate() error {
 	if o.LeaderElectionNamespace == "" {
 		errs = append(errs, errors.New("--leader-elect-namespace is empty: name a namespace in which the server may write Leases"))
 	}
-	if servers {
+	if o.hasEtcdServers() {
 		errs = append(errs, o.Generic.Etcd.Validate()...)
 	}
 	errs = append(errs, o.Generic.SecureServing.Validate()...)

@@ -24,12 +24,11 @@ func TestValidate(t *testing.T) {
 	}{
 		"an etcd cluster: valid":       {[]string{"--etcd-servers=https://etcd:2379"}, ""},
 		"an embedded etcd: valid":      {[]string{"--embedded-etcd-dir=/data"}, ""},
-		"no storage":                   {nil, "no storage: give --etcd-servers"},
 		"two storages":                 {[]string{"--etcd-servers=https://etcd:2379", "--embedded-etcd-dir=/data"}, "give one of the two"},
 		"a negative number of waiters": {[]string{"--embedded-etcd-dir=/data", "--max-waiters=-1"}, "--max-waiters is -1"},
 		"no quota":                     {[]string{"--embedded-etcd-dir=/data", "--embedded-etcd-quota-bytes=0"}, "--embedded-etcd-quota-bytes is 0"},
 		"no namespace for the Lease":   {[]string{"--embedded-etcd-dir=/data", "--leader-elect-namespace="}, "--leader-elect-namespace is empty"},
-		"all that is wrong is said":    {[]string{"--max-waiters=-1"}, "no storage"},
+		"all that is wrong is said":    {[]string{"--max-waiters=-1", "--embedded-etcd-quota-bytes=0"}, "--embedded-etcd-quota-bytes is 0"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -49,6 +48,15 @@ func TestCompleteReachesTheHostOnce(t *testing.T) {
 	require.NoError(t, o.Complete())
 	assert.Equal(t, "/host", o.Generic.Authentication.RemoteKubeConfigFile)
 	assert.Equal(t, "/other", o.Generic.Authorization.RemoteKubeConfigFile, "what was given stands")
+}
+
+func TestCompleteEmbedsEtcdWhereNoOtherIsNamed(t *testing.T) {
+	o := parsed(t)
+	require.NoError(t, o.Complete())
+	assert.Equal(t, DefaultEmbeddedEtcdDir, o.EmbeddedEtcdDir)
+	o = parsed(t, "--etcd-servers=https://etcd:2379")
+	require.NoError(t, o.Complete())
+	assert.False(t, o.embedded())
 }
 
 func TestNoProtobufIsOffered(t *testing.T) {
