@@ -27,10 +27,12 @@ func startCluster(ctx context.Context, s *story) (*framework.Cluster, error) {
 		if _, err := os.Stat("go.mod"); err != nil {
 			return "", errors.New("run the demo from the repository's root")
 		}
-		if output, err := exec.CommandContext(ctx, "go", args...).CombinedOutput(); err != nil {
-			return "", fmt.Errorf("%w\n%s", err, output)
+		up := exec.CommandContext(ctx, "go", args...)
+		up.Stdout, up.Stderr = s.out, s.out // building takes minutes, and tells how far it is
+		err := up.Run()
+		if err != nil {
+			return "", err
 		}
-		var err error
 		if cluster, err = framework.Open(); err != nil {
 			return "", err
 		}

@@ -7,14 +7,13 @@ package client
 import (
 	"context"
 	"errors"
-	"fmt"
+	"maps"
 	"net"
+	"slices"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
@@ -33,6 +32,8 @@ const (
 	// callSlack is how long past its wait a call may take before it is given up and asked again: a connection to a server
 	// that vanished without a word would else outlast the deadline.
 	callSlack = 15 * time.Second
+	// answerSlack is how long past the deadline the last call's answer is waited for, since it says why.
+	answerSlack = 2 * time.Second
 )
 
 // Dialer opens a connection, as net.Dialer does.
@@ -73,79 +74,38 @@ type Sandbox struct {
 	UID             types.UID
 	// Addresses is host:port by the port's name.
 	Addresses map[string]string
-	// Created is true if Acquire created the claim, rather than found it.
+	// Created is true if Acquire created the claim, rather than found it. It is false too when the claim was created by a
+	// call whose answer was lost.
 	Created bool
 
-	client *Client
+	client           *Client
+	runtime, session string
 }
-
-// NotReadyError says that the deadline passed before the sandbox was bound. It unwraps to context.DeadlineExceeded.
-type NotReadyError struct {
-	// Claim is the claim's name; empty if the server was never reached.
-	Claim string
-	// Phase, Reason and Message are the claim's when last heard of.
-	Phase           v1alpha1.Phase
-	Reason, Message string
-	// Last is the last error of the server or of the way to it, if that was the last that was heard.
-	Last error
-}
-
-// Error quotes the last that was heard.
-func (e *NotReadyError) Error() string {
-	switch {
-	case e.Last != nil:
-		return fmt.Sprintf("acquiring a sandbox: deadline passed: %v", e.Last)
-	case e.Message != "":
-		return fmt.Sprintf("acquiring sandbox %s: deadline passed while it was %s (%s): %s", e.Claim, e.Phase, e.Reason, e.Message)
-	}
-	return fmt.Sprintf("acquiring sandbox %s: deadline passed before it was looked at", e.Claim)
-}
-
-// Unwrap makes the error a deadline's.
-func (e *NotReadyError) Unwrap() []error { return []error{context.DeadlineExceeded, e.Last} }
-
-// UnreachableError says that a bound sandbox's port accepted no connection in time.
-type UnreachableError struct {
-	// Sandbox is the sandbox, to be released or acquired again.
-	Sandbox *Sandbox
-	// Address is what was dialled.
-	Address string
-	// Err is the last dial's error.
-	Err error
-}
-
-// Error names the address.
-func (e *UnreachableError) Error() string {
-	return fmt.Sprintf("sandbox %s is bound, and %s accepts no connection: %v", e.Sandbox.Name, e.Address, e.Err)
-}
-
-// Unwrap gives the last dial's error.
-func (e *UnreachableError) Unwrap() error { return e.Err }
 
 // Acquire finds or creates the sandbox that spec describes and returns when it can be used. It gives the server's own
-// error where that refuses (see v1alpha1's Is functions), a NotReadyError when the deadline passes, an UnreachableError
-// when a port stays shut, and ctx's error when ctx ends. spec.WaitSeconds is the client's to set.
+// error where that refuses (see v1alpha1's Is functions), a NotReadyError when the deadline passes, be it the client's or
+// ctx's, an UnreachableError when a port stays shut, and ctx's error when ctx is cancelled. spec.WaitSeconds is the
+// client's to set.
 func (c *Client) Acquire(ctx context.Context, spec v1alpha1.SandboxAcquireSpec) (*Sandbox, error) {
-	deadline := c.Clock.Now().Add(c.Deadline)
-	retry := backoff()
-	last := &NotReadyError{}
+	began := c.Clock.Now()
+	deadline := began.Add(c.patience(ctx))
+	log := klog.FromContext(ctx)
+	delay := callBackoff()
+	last := NotReadyError{}
 	created := false
 	for {
 		left := deadline.Sub(c.Clock.Now())
 		if left <= 0 {
-			return nil, last
+			return nil, c.late(last, began)
 		}
 		answer, err := c.piece(ctx, spec, left)
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
 		var pause time.Duration
 		switch {
+		case ctx.Err() != nil:
+			return nil, c.ended(ctx, last, began)
 		case err == nil && answer.Status.Phase == v1alpha1.PhaseBound:
-			sandbox := &Sandbox{
-				Namespace: c.namespace, Name: answer.Status.ClaimName, UID: answer.Status.ClaimUID,
-				Addresses: answer.Status.Addresses, Created: created || answer.Status.Created, client: c,
-			}
+			sandbox := c.sandbox(spec, answer.Status)
+			sandbox.Created = created || sandbox.Created
 			if err := c.reachable(ctx, sandbox); err != nil {
 				return nil, err
 			}
@@ -153,22 +113,34 @@ func (c *Client) Acquire(ctx context.Context, spec v1alpha1.SandboxAcquireSpec) 
 		case err == nil:
 			s := answer.Status
 			created = created || s.Created
-			last = &NotReadyError{Claim: s.ClaimName, Phase: s.Phase, Reason: s.Reason, Message: s.Message}
-			retry, pause = backoff(), time.Duration(s.RetryAfterSeconds)*time.Second
+			last = NotReadyError{Claim: s.ClaimName, Phase: s.Phase, Reason: s.Reason, Message: s.Message}
+			delay, pause = callBackoff(), time.Duration(s.RetryAfterSeconds)*time.Second
+			log.V(2).Info("Sandbox is not bound yet; asking again", "claim", klog.KRef(c.namespace, s.ClaimName), "phase", s.Phase, "reason", s.Reason)
 		case passing(err):
-			klog.FromContext(ctx).V(2).Info("Acquire failed; asking again", "err", err)
-			last = &NotReadyError{Claim: last.Claim, Last: err}
-			pause = retry.Step()
-			if seconds, ok := apierrors.SuggestsClientDelay(err); ok {
-				pause = max(pause, time.Duration(seconds)*time.Second)
-			}
+			last.Last = err
+			pause = pauseAfter(err, &delay)
+			log.V(2).Info("Acquire failed; asking again", "after", pause, "err", err)
 		default:
 			return nil, err
 		}
-		if err := c.sleep(ctx, min(pause, deadline.Sub(c.Clock.Now()))); err != nil {
-			return nil, err
+		if c.sleep(ctx, min(pause, deadline.Sub(c.Clock.Now()))) != nil {
+			return nil, c.ended(ctx, last, began)
 		}
 	}
+}
+
+// patience is how long Acquire waits. It ends a little before ctx does, so that the last call's answer, which says why,
+// still arrives.
+func (c *Client) patience(ctx context.Context) time.Duration {
+	ends, ok := ctx.Deadline()
+	if !ok {
+		return c.Deadline
+	}
+	left := time.Until(ends)
+	if left > 2*answerSlack {
+		left -= answerSlack / 2
+	}
+	return min(c.Deadline, left)
 }
 
 // piece asks once, to wait for what is left, as far as one call may wait.
@@ -176,40 +148,30 @@ func (c *Client) piece(ctx context.Context, spec v1alpha1.SandboxAcquireSpec, le
 	// Rounded up: to the server, 0 is a caller who does not wait, and whose claim it never withdraws.
 	long := min((left + time.Second - 1).Truncate(time.Second), v1alpha1.MaxWaitSeconds*time.Second)
 	spec.WaitSeconds = ptr.To(int32(long / time.Second))
-	ctx, cancel := context.WithTimeout(ctx, long+c.callSlack)
+	ctx, cancel := context.WithTimeout(ctx, min(long+c.callSlack, left+answerSlack))
 	defer cancel()
 	return c.claims.Acquire(ctx, v1alpha1.AnyClaim, &v1alpha1.SandboxAcquire{Spec: spec}, metav1.CreateOptions{})
 }
 
-func backoff() wait.Backoff {
-	return wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 6, Cap: 5 * time.Second}
+func (c *Client) sandbox(spec v1alpha1.SandboxAcquireSpec, s v1alpha1.SandboxAcquireStatus) *Sandbox {
+	return &Sandbox{
+		Namespace: c.namespace, Name: s.ClaimName, UID: s.ClaimUID, Addresses: s.Addresses, Created: s.Created,
+		client: c, runtime: spec.AgentRuntime, session: spec.SessionID,
+	}
 }
 
-// passing tells what may pass (a server or an aggregator that restarts, a full one, a broken connection) from a refusal.
-func passing(err error) bool {
-	status := apierrors.APIStatus(nil)
-	if !errors.As(err, &status) {
-		return true // the way to the server failed, not the server
-	}
-	switch {
-	case apierrors.IsTooManyRequests(err), apierrors.IsServiceUnavailable(err), apierrors.IsServerTimeout(err),
-		apierrors.IsTimeout(err), apierrors.IsInternalError(err), apierrors.IsUnexpectedServerError(err):
-		return true
-	}
-	// While the group is not served, the aggregator knows no such resource; a claim that is not found is named.
-	return status.Status().Code >= 500 || apierrors.IsNotFound(err) && (status.Status().Details == nil || status.Status().Details.Name == "" || apierrors.IsUnexpectedServerError(err))
+// late is the error of a deadline that passed.
+func (c *Client) late(last NotReadyError, began time.Time) error {
+	last.Waited = c.Clock.Since(began)
+	return &last
 }
 
-func (c *Client) sleep(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return ctx.Err()
+// ended is the error of a ctx that ended: what was waited for, if it was its deadline that passed.
+func (c *Client) ended(ctx context.Context, last NotReadyError, began time.Time) error {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return c.late(last, began)
 	}
-	select {
-	case <-c.Clock.After(d):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return ctx.Err()
 }
 
 // reachable waits until every port accepts a connection: a Service is routed a moment after its claim is bound.
@@ -218,24 +180,33 @@ func (c *Client) reachable(ctx context.Context, s *Sandbox) error {
 		return nil
 	}
 	deadline := c.Clock.Now().Add(c.DialTimeout)
-	for _, address := range s.Addresses {
-		retry := wait.Backoff{Duration: 10 * time.Millisecond, Factor: 1.5, Steps: 10, Cap: 500 * time.Millisecond}
-		for {
-			conn, err := c.Dialer.DialContext(ctx, "tcp", address)
-			if err == nil {
-				_ = conn.Close()
-				break
-			}
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
-			if !c.Clock.Now().Before(deadline) {
-				return &UnreachableError{Sandbox: s, Address: address, Err: err}
-			}
-			if err := c.sleep(ctx, retry.Step()); err != nil {
-				return err
-			}
+	for _, port := range slices.Sorted(maps.Keys(s.Addresses)) {
+		if err := c.accepts(ctx, s, s.Addresses[port], deadline); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// accepts dials one address until it accepts or the deadline passes, but at least once.
+func (c *Client) accepts(ctx context.Context, s *Sandbox, address string, deadline time.Time) error {
+	delay := dialBackoff()
+	for {
+		conn, err := c.Dialer.DialContext(ctx, "tcp", address)
+		if err == nil {
+			_ = conn.Close()
+			return nil
+		}
+		if errors.Is(ctx.Err(), context.Canceled) {
+			return ctx.Err()
+		}
+		if ctx.Err() != nil || !c.Clock.Now().Before(deadline) {
+			return &UnreachableError{Sandbox: s, Address: address, Err: err}
+		}
+		pause := delay.Step()
+		klog.FromContext(ctx).V(2).Info("Sandbox accepts no connection yet; dialling again", "address", address, "after", pause, "err", err)
+		if err := c.sleep(ctx, pause); errors.Is(err, context.Canceled) {
+			return err
+		}
+	}
 }

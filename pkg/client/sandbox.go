@@ -7,65 +7,95 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/klog/v2"
 
 	"github.com/altairalabs/omnia-sandboxes/apis/sandbox/v1alpha1"
 )
 
-// GoneError says that the sandbox is no more: released, reaped, failed, or another one by now. Acquire again.
-type GoneError struct {
-	// Claim is the claim's name.
-	Claim string
-	// Err is the server's answer.
-	Err error
-}
+// touchTimeout is how long one touch of KeepAlive may take: a call that is never answered must not cost the lease.
+const touchTimeout = 15 * time.Second
 
-// Error names the claim and quotes the server.
-func (e *GoneError) Error() string { return fmt.Sprintf("sandbox %s is gone: %v", e.Claim, e.Err) }
-
-// Unwrap gives the server's answer.
-func (e *GoneError) Unwrap() error { return e.Err }
-
-// Touch says that the sandbox is in use. It gives a GoneError when there is nothing left to use.
+// Touch says that the sandbox is in use. It gives a GoneError when there is nothing left to use. The server does not tell
+// an agent a claim that is gone from one that is not its own, so its 403 is a GoneError too, which quotes it.
 func (s *Sandbox) Touch(ctx context.Context) error {
 	_, err := s.client.claims.Touch(ctx, s.Name, &v1alpha1.SandboxTouch{Spec: v1alpha1.SandboxTouchSpec{UID: s.UID}}, metav1.CreateOptions{})
-	if err != nil && !passing(err) && gone(err) {
+	if err != nil && !passing(err) && (apierrors.IsForbidden(err) || gone(err)) {
 		return &GoneError{Claim: s.Name, Err: err}
 	}
 	return err
 }
 
-// KeepAlive touches the sandbox every interval until ctx ends, which is no error. What may pass is tried again at the
-// next interval; a GoneError ends it, and so does any other refusal.
+// KeepAlive touches the sandbox every interval until ctx ends, which is no error. What may pass is tried again sooner, with
+// a growing delay; a GoneError ends it, and so does any other refusal.
 func (s *Sandbox) KeepAlive(ctx context.Context, interval time.Duration) error {
+	delay, pause := touchBackoff(), interval
 	for {
-		if s.client.sleep(ctx, interval) != nil {
+		if s.client.sleep(ctx, pause) != nil {
 			return nil //nolint:nilerr // ctx ended, which is how a touch loop ends
 		}
-		err := s.Touch(ctx)
+		err := s.touchInTime(ctx)
 		switch {
 		case err == nil:
+			delay, pause = touchBackoff(), interval
 		case ctx.Err() != nil:
 			return nil //nolint:nilerr // the touch failed because its caller ended it
 		case !passing(err):
 			return err
 		default:
-			klog.FromContext(ctx).V(2).Info("Touch failed; touching again after the interval", "claim", klog.KRef(s.Namespace, s.Name), "err", err)
+			pause = min(pauseAfter(err, &delay), interval)
+			klog.FromContext(ctx).V(2).Info("Touch failed; touching again", "claim", klog.KRef(s.Namespace, s.Name), "after", pause, "err", err)
 		}
 	}
 }
 
-// Release says that the sandbox is no longer needed. A sandbox that is gone already is released. The server tells an
-// agent nothing of claims that are not its own, so to it a claim that is gone is forbidden; the caller has acquired this
-// one, so that is the same.
+func (s *Sandbox) touchInTime(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, touchTimeout)
+	defer cancel()
+	return s.Touch(ctx)
+}
+
+// touchBackoff is the delay between touches that fail.
+func touchBackoff() wait.Backoff {
+	return wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.2, Steps: 6, Cap: 30 * time.Second}
+}
+
+// Release says that the sandbox is no longer needed. A sandbox that is gone already, or another one by now, is released.
+//
+// To an agent the server answers 403 for a claim that is gone, and 403 as well where the agent may not release. Taking
+// every 403 for success would leave a live sandbox behind whenever a permission was taken away, and releasing by session
+// would take the session's other sandboxes along. So after a 403 Release asks, by a dry run, which claims the session has:
+// it succeeds if this one is not among them, and gives the 403 otherwise.
 func (s *Sandbox) Release(ctx context.Context) error {
 	_, err := s.client.claims.Release(ctx, s.Name, &v1alpha1.SandboxRelease{Spec: v1alpha1.SandboxReleaseSpec{UID: s.UID}}, metav1.CreateOptions{})
-	if err != nil && !passing(err) && gone(err) {
+	switch {
+	case err == nil || passing(err):
+		return err
+	case gone(err):
 		return nil
+	case apierrors.IsForbidden(err):
+		return s.absent(ctx, err)
 	}
 	return err
 }
 
-func gone(err error) bool {
-	return apierrors.IsNotFound(err) || apierrors.IsConflict(err) || apierrors.IsForbidden(err)
+// absent gives nil if the session has no claim of this UID to release, and refused if it has or does not say.
+func (s *Sandbox) absent(ctx context.Context, refused error) error {
+	session := &v1alpha1.SandboxRelease{Spec: v1alpha1.SandboxReleaseSpec{AgentRuntime: s.runtime, SessionID: s.session}}
+	answer, err := s.client.claims.Release(ctx, v1alpha1.AnyClaim, session, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	if err != nil {
+		if passing(err) {
+			return fmt.Errorf("looking whether sandbox %s is gone: %w", s.Name, err)
+		}
+		return refused
+	}
+	for _, claim := range answer.Status.Claims {
+		if claim.UID == s.UID {
+			return refused
+		}
+	}
+	return nil
 }
+
+// gone says whether the server says that the claim is gone, going, or another one by now.
+func gone(err error) bool { return apierrors.IsNotFound(err) || apierrors.IsConflict(err) }

@@ -21,8 +21,10 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
 	aggregator "k8s.io/kube-aggregator/pkg/client/clientset_generated/clientset"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	omniav1alpha1 "github.com/altairalabs/omnia-sandboxes/apis/omnia/v1alpha1"
 	"github.com/altairalabs/omnia-sandboxes/apis/sandbox/v1alpha1"
@@ -75,6 +77,7 @@ func Open() (*Cluster, error) {
 }
 
 func (c *Cluster) connect() error {
+	log.SetLogger(klog.Background())
 	var err error
 	if c.Kube, err = kubernetes.NewForConfig(c.Config); err != nil {
 		return fmt.Errorf("making the Kubernetes clientset: %w", err)
