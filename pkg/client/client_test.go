@@ -2,14 +2,17 @@ package client
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"sync"
+	"net/url"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -20,7 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	clienttesting "k8s.io/client-go/testing"
-	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/altairalabs/omnia-sandboxes/apis/sandbox/v1alpha1"
 	"github.com/altairalabs/omnia-sandboxes/generated/clientset/versioned"
@@ -28,28 +31,17 @@ import (
 )
 
 // jumping is a clock on which a sleep takes no time and moves it on.
-type jumping struct {
-	clock.RealClock
-	mu  sync.Mutex
-	now time.Time
-}
+type jumping struct{ *clocktesting.FakeClock }
 
-func (c *jumping) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.now
+func newJumping() *jumping {
+	return &jumping{clocktesting.NewFakeClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))}
 }
 
 func (c *jumping) After(d time.Duration) <-chan time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = c.now.Add(d)
-	out := make(chan time.Time, 1)
-	out <- c.now
+	out := c.FakeClock.After(d)
+	c.Step(d)
 	return out
 }
-
-func (c *jumping) pass(d time.Duration) { c.After(d) }
 
 // dials answers dials in turn; the last answer stands.
 type dials struct {
@@ -83,7 +75,7 @@ var (
 // serving gives a client of a server that answers acquires in turn; the last answer stands. It counts them.
 func serving(t *testing.T, replies ...reply) (*Client, *jumping, *int) {
 	t.Helper()
-	clk := &jumping{now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
+	clk := newJumping()
 	set := fake.NewSimpleClientset()
 	asked := new(int)
 	set.PrependReactor("create", "sandboxclaims", func(action clienttesting.Action) (bool, runtime.Object, error) {
@@ -95,7 +87,7 @@ func serving(t *testing.T, replies ...reply) (*Client, *jumping, *int) {
 		assert.Positive(t, *body.Spec.WaitSeconds, "a caller who does not wait leaves a claim that is never withdrawn")
 		r := replies[min(*asked, len(replies)-1)]
 		*asked++
-		clk.pass(r.takes)
+		clk.Step(r.takes)
 		return true, &v1alpha1.SandboxAcquire{Status: r.status}, r.err
 	})
 	c := New(set.SandboxV1alpha1(), "ns")
@@ -103,12 +95,17 @@ func serving(t *testing.T, replies ...reply) (*Client, *jumping, *int) {
 	return c, clk, asked
 }
 
+var errUntrusted = errors.New("signed by an unknown authority")
+
 var spec = v1alpha1.SandboxAcquireSpec{AgentRuntime: "r", SessionID: "s", Handle: "shell/default"}
 
 func TestAcquire(t *testing.T) {
 	unavailable := reply{err: apierrors.NewServiceUnavailable("restarting")}
 	broken := reply{err: errors.New("connection refused")}
-	unserved := reply{err: apierrors.NewGenericServerResponse(404, "post", v1alpha1.Resource("sandboxclaims"), "", "404 page not found", 0, true)}
+	unserved := reply{err: apierrors.NewGenericServerResponse(404, "post", v1alpha1.Resource("sandboxclaims"), "-", "404 page not found", 0, true)}
+	gateway := reply{err: apierrors.NewGenericServerResponse(502, "post", v1alpha1.Resource("sandboxclaims"), "-", "bad gateway", 0, true)}
+	reset := reply{err: &url.Error{Op: "Post", Err: syscall.ECONNRESET}}
+	goAway := reply{err: &url.Error{Op: "Post", Err: errors.New("http2: server sent GOAWAY and closed the connection")}}
 	tests := map[string]struct {
 		replies []reply
 		asked   int
@@ -118,6 +115,8 @@ func TestAcquire(t *testing.T) {
 		"bound in the third piece: created is remembered":   {[]reply{waiting, waiting, bound}, 3, true},
 		"the server restarts: asked again":                  {[]reply{unavailable, broken, bound}, 3, false},
 		"the group is not served for a moment: asked again": {[]reply{unserved, bound}, 2, false},
+		"an aggregator without a server: asked again":       {[]reply{gateway, {err: apierrors.NewInternalError(io.EOF)}, bound}, 3, false},
+		"the connection breaks: asked again":                {[]reply{reset, goAway, {err: io.EOF}, bound}, 4, false},
 		"too many waiters: asked again after what is said":  {[]reply{{err: apierrors.NewTooManyRequests("full", 7)}, bound}, 2, false},
 		"the earlier claim is still ending: asked again":    {[]reply{{err: apierrors.NewServerTimeout(v1alpha1.Resource("sandboxclaims"), "acquire", 1)}, bound}, 2, false},
 	}
@@ -142,17 +141,33 @@ func TestAcquireWaitsAsLongAsTheServerSays(t *testing.T) {
 }
 
 func TestAcquireRefused(t *testing.T) {
-	refusal := &apierrors.StatusError{ErrStatus: metav1.Status{Code: 409, Reason: v1alpha1.StatusReasonSandboxFailed, Message: "it failed"}}
-	c, _, asked := serving(t, reply{err: refusal})
-	_, err := c.Acquire(t.Context(), spec)
-	assert.True(t, v1alpha1.IsSandboxFailed(err), "%v", err)
-	assert.Equal(t, 1, *asked, "a refusal is not asked again")
-
-	missing := apierrors.NewNotFound(v1alpha1.Resource("agentruntimes"), "r")
-	c, _, asked = serving(t, reply{err: missing})
-	_, err = c.Acquire(t.Context(), spec)
-	assert.True(t, apierrors.IsNotFound(err))
-	assert.Equal(t, 1, *asked)
+	refusal := func(code int32, reason metav1.StatusReason) error {
+		return &apierrors.StatusError{ErrStatus: metav1.Status{Code: code, Reason: reason, Message: "it is refused"}}
+	}
+	resource := v1alpha1.Resource("sandboxclaims")
+	for name, tt := range map[string]struct {
+		err error
+		is  func(error) bool
+	}{
+		"SandboxFailed":             {refusal(409, v1alpha1.StatusReasonSandboxFailed), v1alpha1.IsSandboxFailed},
+		"SandboxEnded":              {refusal(410, v1alpha1.StatusReasonSandboxEnded), v1alpha1.IsSandboxEnded},
+		"MaxPerSession":             {refusal(403, v1alpha1.StatusReasonMaxPerSession), v1alpha1.IsMaxPerSession},
+		"UnknownSandbox":            {refusal(422, v1alpha1.StatusReasonUnknownSandbox), v1alpha1.IsUnknownSandbox},
+		"forbidden":                 {apierrors.NewForbidden(resource, "-", errors.New("not yours")), apierrors.IsForbidden},
+		"unauthorized":              {apierrors.NewUnauthorized("who are you"), apierrors.IsUnauthorized},
+		"a proxy's 403":             {apierrors.NewGenericServerResponse(403, "post", resource, "-", "go away", 0, true), apierrors.IsForbidden},
+		"no such runtime":           {apierrors.NewNotFound(v1alpha1.Resource("agentruntimes"), "r"), apierrors.IsNotFound},
+		"an untrusted certificate":  {&url.Error{Err: &tls.CertificateVerificationError{Err: errUntrusted}}, func(err error) bool { return errors.Is(err, errUntrusted) }},
+		"a server that speaks HTTP": {&url.Error{Err: tls.RecordHeaderError{Msg: "no TLS"}}, func(err error) bool { return errors.As(err, new(tls.RecordHeaderError)) }},
+	} {
+		t.Run(name+": given at once", func(t *testing.T) {
+			c, _, asked := serving(t, reply{err: tt.err})
+			_, err := c.Acquire(t.Context(), spec)
+			assert.True(t, tt.is(err), "%v", err)
+			assert.True(t, tt.is(fmt.Errorf("acquiring: %w", err)), "wrapped by its caller")
+			assert.Equal(t, 1, *asked)
+		})
+	}
 }
 
 func TestAcquireDeadline(t *testing.T) {
@@ -164,6 +179,7 @@ func TestAcquireDeadline(t *testing.T) {
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	assert.Contains(t, err.Error(), "0/3 nodes are available", "it quotes the scheduler")
 	assert.Equal(t, v1alpha1.ReasonUnschedulable, notReady.Reason)
+	assert.Equal(t, clk.Now().Sub(began), notReady.Waited)
 	assert.Equal(t, 7, *asked)
 	assert.WithinDuration(t, began.Add(DefaultDeadline), clk.Now(), 30*time.Second)
 
@@ -171,6 +187,34 @@ func TestAcquireDeadline(t *testing.T) {
 	_, err = c.Acquire(t.Context(), spec)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	assert.Contains(t, err.Error(), "connection refused")
+}
+
+func TestAcquireDeadlineAfterAFailedCall(t *testing.T) {
+	c, _, _ := serving(t, waiting, reply{err: apierrors.NewServiceUnavailable("restarting"), takes: DefaultDeadline})
+	_, err := c.Acquire(t.Context(), spec)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	assert.Contains(t, err.Error(), "0/3 nodes are available", "what the claim waits for is still told")
+	assert.Contains(t, err.Error(), "restarting")
+	assert.True(t, apierrors.IsServiceUnavailable(err))
+}
+
+func TestAcquireWithinItsContextsDeadline(t *testing.T) {
+	c, clk, asked := serving(t, waiting)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	began := clk.Now()
+	_, err := c.Acquire(ctx, spec)
+	var notReady *NotReadyError
+	require.ErrorAs(t, err, &notReady)
+	assert.Contains(t, err.Error(), "0/3 nodes are available")
+	assert.Equal(t, 3, *asked)
+	assert.Less(t, clk.Now().Sub(began), 90*time.Second)
+	require.NoError(t, ctx.Err(), "it answered before its caller left")
+
+	ctx, cancel = context.WithDeadline(t.Context(), time.Unix(0, 0))
+	defer cancel()
+	_, err = c.Acquire(ctx, spec)
+	require.ErrorAs(t, err, &notReady)
 }
 
 func TestAcquireEndsWithItsContext(t *testing.T) {
@@ -216,61 +260,10 @@ func TestAcquireGivesUpACallThatIsNeverAnswered(t *testing.T) {
 	set, err := versioned.NewForConfig(&rest.Config{Host: server.URL})
 	require.NoError(t, err)
 	c := New(set.SandboxV1alpha1(), "ns")
-	c.Clock, c.Dialer = &jumping{}, &dials{answers: []error{nil}}
+	c.Clock, c.Dialer = newJumping(), &dials{answers: []error{nil}}
 	c.Deadline, c.callSlack = time.Second, -950*time.Millisecond // Each call is given 50 ms.
 	got, err := c.Acquire(t.Context(), spec)
 	require.NoError(t, err)
 	assert.Equal(t, "a", got.Name)
 	assert.EqualValues(t, 2, asked.Load())
-}
-
-// acting gives a sandbox whose touch or release is answered with err, and what was asked of the server.
-func acting(t *testing.T, errs ...error) (*Sandbox, *[]clienttesting.CreateAction) {
-	t.Helper()
-	set := fake.NewSimpleClientset()
-	var asked []clienttesting.CreateAction
-	set.PrependReactor("create", "sandboxclaims", func(action clienttesting.Action) (bool, runtime.Object, error) {
-		err := errs[min(len(asked), len(errs)-1)]
-		asked = append(asked, action.(clienttesting.CreateAction))
-		if action.GetSubresource() == "touch" {
-			return true, &v1alpha1.SandboxTouch{}, err
-		}
-		return true, &v1alpha1.SandboxRelease{}, err
-	})
-	c := New(set.SandboxV1alpha1(), "ns")
-	c.Clock = &jumping{}
-	return &Sandbox{Namespace: "ns", Name: "a", UID: "u", client: c}, &asked
-}
-
-func TestTouchSendsTheUID(t *testing.T) {
-	s, asked := acting(t, nil)
-	require.NoError(t, s.Touch(t.Context()))
-	assert.EqualValues(t, "u", (*asked)[0].GetObject().(*v1alpha1.SandboxTouch).Spec.UID)
-}
-
-func TestKeepAlive(t *testing.T) {
-	another := apierrors.NewConflict(v1alpha1.Resource("sandboxclaims"), "a", errors.New("another one by now"))
-	s, asked := acting(t, nil, apierrors.NewServiceUnavailable("restarting"), nil, another)
-	err := s.KeepAlive(t.Context(), time.Minute)
-	var gone *GoneError
-	require.ErrorAs(t, err, &gone)
-	assert.Len(t, *asked, 4, "what passes is tried again, what is gone ends it")
-}
-
-func TestRelease(t *testing.T) {
-	resource := v1alpha1.Resource("sandboxclaims")
-	for name, err := range map[string]error{
-		"there: released":                    nil,
-		"gone: is released":                  apierrors.NewNotFound(resource, "a"),
-		"gone, and the server does not tell": apierrors.NewForbidden(resource, "a", errors.New("no such claim")),
-		"another by now: ours is released":   apierrors.NewConflict(resource, "a", errors.New("another")),
-	} {
-		t.Run(name, func(t *testing.T) {
-			s, asked := acting(t, err)
-			require.NoError(t, s.Release(t.Context()))
-			assert.EqualValues(t, "u", (*asked)[0].GetObject().(*v1alpha1.SandboxRelease).Spec.UID)
-		})
-	}
-	s, _ := acting(t, apierrors.NewServiceUnavailable("restarting"))
-	require.Error(t, s.Release(t.Context()), "what may pass is the caller's to try again")
 }

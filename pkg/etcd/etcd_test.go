@@ -15,7 +15,7 @@ import (
 // shortDir is a folder whose path leaves room for a socket's.
 func shortDir(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "etcd")
+	dir, err := os.MkdirTemp("", "etcd") //nolint:usetesting // t.TempDir has the test's name in it, and no room for a socket
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, os.RemoveAll(dir)) })
 	return dir

@@ -5,10 +5,10 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"log"
+	"net"
 	"net/http"
 	"os"
 	"os/signal"
@@ -18,7 +18,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-const shutdownTimeout = time.Second
+// shutdownTimeout is how long a call may go on after SIGTERM; with what it takes to end, that is within a second.
+const shutdownTimeout = 800 * time.Millisecond
 
 func main() {
 	addr := flag.String("addr", ":8080", "address to serve on")
@@ -26,30 +27,39 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer stop()
-	if err := serve(ctx, *addr, *workdir); err != nil {
+	if err := run(ctx, *addr, *workdir); err != nil {
 		log.Fatal(err)
 	}
 }
 
-func serve(ctx context.Context, addr, workdir string) error {
-	root, err := os.OpenRoot(workdir)
+func run(ctx context.Context, addr, workdir string) error {
+	work, err := openFolder(workdir)
 	if err != nil {
 		return fmt.Errorf("opening the working folder: %w", err)
 	}
-	defer func() { _ = root.Close() }()
-	server := &http.Server{Addr: addr, Handler: handler(&shell{root: root}), ReadHeaderTimeout: 5 * time.Second}
+	defer func() { _ = work.Close() }()
+	listener, err := net.Listen("tcp", addr)
+	if err != nil {
+		return err
+	}
+	log.Printf("serving MCP on %s/mcp, working in %s", listener.Addr(), work.path())
+	return serve(ctx, listener, handler(&shell{folder: work}))
+}
+
+// serve serves until ctx ends. Calls that run then have a moment to be answered.
+func serve(ctx context.Context, listener net.Listener, handler http.Handler) error {
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second}
 	failed := make(chan error, 1)
-	go func() { failed <- server.ListenAndServe() }()
-	log.Printf("serving MCP on %s/mcp", addr)
+	go func() { failed <- server.Serve(listener) }()
 	select {
 	case err := <-failed:
 		return err
 	case <-ctx.Done():
 	}
-	last, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer cancel()
-	if err := server.Shutdown(last); err != nil && !errors.Is(err, context.DeadlineExceeded) {
-		return err
+	if err := server.Shutdown(last); err != nil {
+		return server.Close() // the moment is over
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"strings"
 
@@ -20,6 +21,10 @@ type pathInput struct {
 	Path string `json:"path" jsonschema:"a path below the working folder"`
 }
 
+type listInput struct {
+	Path string `json:"path,omitempty" jsonschema:"a folder below the working folder; by default that itself"`
+}
+
 type writeInput struct {
 	Path    string `json:"path" jsonschema:"a path below the working folder"`
 	Content string `json:"content" jsonschema:"the file's new content"`
@@ -29,6 +34,7 @@ type textOutput struct {
 	Text string `json:"text"`
 }
 
+// addTools gives the server its tools: the shell, and files below the working folder.
 func addTools(server *mcp.Server, sh *shell) {
 	mcp.AddTool(server, &mcp.Tool{Name: "shell", Description: "Run a command line. Commands: " + strings.Join(commandNames(), ", ")},
 		func(ctx context.Context, _ *mcp.CallToolRequest, in shellInput) (*mcp.CallToolResult, shellOutput, error) {
@@ -37,18 +43,17 @@ func addTools(server *mcp.Server, sh *shell) {
 		})
 	mcp.AddTool(server, &mcp.Tool{Name: "read_file", Description: "Read a file"},
 		func(_ context.Context, _ *mcp.CallToolRequest, in pathInput) (*mcp.CallToolResult, textOutput, error) {
-			text, err := sh.read(in.Path)
+			text, err := sh.folder.read(in.Path)
 			return nil, textOutput{Text: text}, err
 		})
 	mcp.AddTool(server, &mcp.Tool{Name: "write_file", Description: "Write a file"},
 		func(_ context.Context, _ *mcp.CallToolRequest, in writeInput) (*mcp.CallToolResult, textOutput, error) {
-			err := sh.write(in.Path, in.Content, false)
+			err := sh.folder.write(in.Path, in.Content, false)
 			return nil, textOutput{Text: "written"}, err
 		})
 	mcp.AddTool(server, &mcp.Tool{Name: "list_dir", Description: "List a folder"},
-		func(_ context.Context, _ *mcp.CallToolRequest, in pathInput) (*mcp.CallToolResult, textOutput, error) {
-			var out strings.Builder
-			err := sh.list(&out, in.Path)
-			return nil, textOutput{Text: out.String()}, err
+		func(_ context.Context, _ *mcp.CallToolRequest, in listInput) (*mcp.CallToolResult, textOutput, error) {
+			names, err := sh.folder.list(cmp.Or(in.Path, "."))
+			return nil, textOutput{Text: names}, err
 		})
 }
