@@ -70,13 +70,14 @@ func New(clientset sandboxv1alpha1.SandboxClaimsGetter, namespace string) *Clien
 // Sandbox is a sandbox that can be used.
 type Sandbox struct {
 	// Namespace, Name and UID say which claim it is.
-	Namespace, Name string
-	UID             types.UID
+	Namespace string    `json:"namespace"`
+	Name      string    `json:"name"`
+	UID       types.UID `json:"uid"`
 	// Addresses is host:port by the port's name.
-	Addresses map[string]string
+	Addresses map[string]string `json:"addresses"`
 	// Created is true if Acquire created the claim, rather than found it. It is false too when the claim was created by a
 	// call whose answer was lost.
-	Created bool
+	Created bool `json:"created"`
 
 	client           *Client
 	runtime, session string

@@ -2,7 +2,11 @@ package client
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,9 +16,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/altairalabs/omnia-sandboxes/apis/sandbox/v1alpha1"
+	"github.com/altairalabs/omnia-sandboxes/generated/clientset/versioned"
 	"github.com/altairalabs/omnia-sandboxes/generated/clientset/versioned/fake"
 )
 
@@ -129,4 +135,23 @@ func TestRelease(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestReleaseOnlyLooksOnTheWire(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if strings.HasSuffix(r.URL.Path, "/sandboxclaims/a/release") {
+			w.WriteHeader(http.StatusForbidden)
+			assert.NoError(t, json.NewEncoder(w).Encode(forbidden.ErrStatus))
+			return
+		}
+		assert.Equal(t, "/apis/sandbox.omnia/v1alpha1/namespaces/ns/sandboxclaims/-/release", r.URL.Path)
+		assert.Equal(t, metav1.DryRunAll, r.URL.Query().Get("dryRun"))
+		assert.NoError(t, json.NewEncoder(w).Encode(v1alpha1.SandboxRelease{}))
+	}))
+	t.Cleanup(server.Close)
+	set, err := versioned.NewForConfig(&rest.Config{Host: server.URL})
+	require.NoError(t, err)
+	s := &Sandbox{Namespace: "ns", Name: "a", UID: "u", client: New(set.SandboxV1alpha1(), "ns"), runtime: "r", session: "s"}
+	require.NoError(t, s.Release(t.Context()))
 }

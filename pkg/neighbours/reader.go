@@ -39,7 +39,10 @@ func New(config *rest.Config) (*Reader, error) {
 }
 
 // Start fills the cache and keeps it, until ctx ends.
-func (r *Reader) Start(ctx context.Context) error { return r.host.Start(ctx) }
+func (r *Reader) Start(ctx context.Context) error {
+	go r.tellMissing(ctx)
+	return r.host.Start(ctx)
+}
 
 // AgentRuntime reads a runtime. NotFound is confirmed by a live read.
 func (r *Reader) AgentRuntime(ctx context.Context, namespace, name string) (*omniav1alpha1.AgentRuntime, error) {

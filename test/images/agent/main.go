@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -16,20 +17,24 @@ import (
 	"time"
 )
 
+const dialTimeout = 3 * time.Second
+
 const usage = `usage: agent <command> [flags]
 
   play      acquire a sandbox, call its tools, touch it, release it, and tell of each
   acquire   acquire a sandbox and print it as JSON
   call      call one tool of a sandbox
-  dial      open one TCP connection and tell what became of it
-  listen    answer HTTP requests
+  dial      host:port: open one TCP connection and tell what became of it
+  listen    [address]: answer HTTP requests, on :8080 by default
   sleep     wait to be ended
+
+agent <command> -h tells of its flags.
 `
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer stop()
-	if err := run(ctx, os.Args[1:]); err != nil {
+	if err := run(ctx, os.Args[1:]); err != nil && !errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintln(os.Stderr, "agent:", err)
 		stop()
 		os.Exit(1)
@@ -55,7 +60,7 @@ func dial(ctx context.Context, args []string) error {
 	if len(args) != 1 {
 		return errors.New("usage: agent dial host:port")
 	}
-	dialer := net.Dialer{Timeout: 3 * time.Second}
+	dialer := net.Dialer{Timeout: dialTimeout}
 	conn, err := dialer.DialContext(ctx, "tcp", args[0])
 	if err != nil {
 		return err
@@ -66,18 +71,29 @@ func dial(ctx context.Context, args []string) error {
 
 func listen(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("listen", flag.ContinueOnError)
-	addr := flags.String("addr", ":8080", "address to answer on")
+	addr := flags.String("addr", ":8080", "address to answer on; may stand without the flag")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	server := &http.Server{Addr: *addr, ReadHeaderTimeout: 5 * time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = fmt.Fprintln(w, "hello")
+	if flags.NArg() > 1 {
+		return errors.New("usage: agent listen [address]")
+	}
+	listener, err := net.Listen("tcp", cmp.Or(flags.Arg(0), *addr))
+	if err != nil {
+		return err
+	}
+	fmt.Println("listening on", listener.Addr())
+	return answer(ctx, listener)
+}
+
+// answer says hello to every HTTP request until ctx ends.
+func answer(ctx context.Context, listener net.Listener) error {
+	server := &http.Server{ReadHeaderTimeout: 5 * time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintln(w, "hello")
 	})}
-	go func() {
-		<-ctx.Done()
-		_ = server.Close()
-	}()
-	if err := server.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {
+	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
+	defer stop()
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil

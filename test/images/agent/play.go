@@ -2,87 +2,25 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"flag"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/altairalabs/omnia-sandboxes/apis/sandbox/v1alpha1"
-	"github.com/altairalabs/omnia-sandboxes/generated/clientset/versioned"
 	"github.com/altairalabs/omnia-sandboxes/pkg/client"
 )
 
-const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+// releaseTimeout is how long the release of a play that failed, or was ended, may take.
+const releaseTimeout = 10 * time.Second
 
-// request is what play and acquire are told.
-type request struct {
-	namespace, kubeconfig string
-	spec                  v1alpha1.SandboxAcquireSpec
-	port                  string
-	dial                  string
-	release               bool
-}
-
-func parse(name string, args []string) (*request, error) {
-	r := &request{}
-	flags := flag.NewFlagSet(name, flag.ContinueOnError)
-	flags.StringVar(&r.namespace, "namespace", "", "namespace of the runtime; by default the pod's own")
-	flags.StringVar(&r.kubeconfig, "kubeconfig", "", "kubeconfig; by default the pod's own ServiceAccount")
-	flags.StringVar(&r.spec.AgentRuntime, "runtime", "demo-agent", "the AgentRuntime that the pod is of")
-	flags.StringVar(&r.spec.SessionID, "session", "session-1", "the session that the sandbox is for")
-	flags.StringVar(&r.spec.Handle, "handle", "shell/default", "the sandbox's handle")
-	flags.StringVar(&r.port, "port", "mcp", "the port that speaks MCP")
-	flags.StringVar(&r.dial, "dial", "", "host:port that the sandbox is asked to reach")
-	flags.BoolVar(&r.release, "release", true, "release the sandbox at the end")
-	if err := flags.Parse(args); err != nil {
-		return nil, err
-	}
-	if r.namespace == "" {
-		own, err := os.ReadFile(namespaceFile)
-		if err != nil {
-			return nil, fmt.Errorf("finding the pod's namespace (or give -namespace): %w", err)
-		}
-		r.namespace = strings.TrimSpace(string(own))
-	}
-	return r, nil
-}
-
-func (r *request) client() (*client.Client, error) {
-	read := rest.InClusterConfig
-	if r.kubeconfig != "" {
-		read = func() (*rest.Config, error) { return clientcmd.BuildConfigFromFlags("", r.kubeconfig) }
-	}
-	config, err := read()
-	if err != nil {
-		return nil, fmt.Errorf("finding the API server: %w", err)
-	}
-	set, err := versioned.NewForConfig(config)
-	if err != nil {
-		return nil, fmt.Errorf("making the clientset: %w", err)
-	}
-	return client.New(set.SandboxV1alpha1(), r.namespace), nil
-}
-
-func acquire(ctx context.Context, args []string) error {
-	r, err := parse("acquire", args)
-	if err != nil {
-		return err
-	}
-	c, err := r.client()
-	if err != nil {
-		return err
-	}
-	sandbox, err := c.Acquire(ctx, r.spec)
-	if err != nil {
-		return err
-	}
-	return json.NewEncoder(os.Stdout).Encode(sandbox)
+// player plays the request to its end and tells of each step.
+type player struct {
+	*request
+	out io.Writer
 }
 
 func play(ctx context.Context, args []string) error {
@@ -94,33 +32,47 @@ func play(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
+	return (&player{request: r, out: os.Stdout}).play(ctx, c)
+}
+
+func (p *player) play(ctx context.Context, c *client.Client) error {
 	var sandbox *client.Sandbox
-	err = tell(fmt.Sprintf("acquire %s for session %s", r.spec.Handle, r.spec.SessionID), func() (string, error) {
-		if sandbox, err = c.Acquire(ctx, r.spec); err != nil {
+	err := p.tell(fmt.Sprintf("acquire %s for session %s", p.spec.Handle, p.spec.SessionID), func() (string, error) {
+		var err error
+		if sandbox, err = c.Acquire(ctx, p.spec); err != nil {
 			return "", err
 		}
-		return fmt.Sprintf("sandbox %s at %s (created: %t)", sandbox.Name, sandbox.Addresses[r.port], sandbox.Created), nil
+		return fmt.Sprintf("sandbox %s at %s (created: %t)", sandbox.Name, sandbox.Addresses[p.port], sandbox.Created), nil
 	})
 	if err != nil {
 		return err
 	}
-	if err := r.useTools(ctx, sandbox); err != nil {
+	err = p.use(ctx, sandbox)
+	if !p.release {
 		return err
 	}
-	if err := tell("touch", func() (string, error) { return "the sandbox is in use", sandbox.Touch(ctx) }); err != nil {
-		return err
-	}
-	if !r.release {
-		return nil
-	}
-	return tell("release", func() (string, error) { return "the conversation has ended", sandbox.Release(ctx) })
+	// Also after a step that failed, and after a signal: the sandbox is this play's own, and nobody else releases it.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
+	defer cancel()
+	return errors.Join(err, p.tell("release", func() (string, error) { return "the conversation has ended", sandbox.Release(ctx) }))
 }
 
-func (r *request) useTools(ctx context.Context, sandbox *client.Sandbox) error {
+// use calls the sandbox's tools and touches it.
+func (p *player) use(ctx context.Context, sandbox *client.Sandbox) error {
+	if err := p.useTools(ctx, sandbox.Addresses[p.port]); err != nil {
+		return err
+	}
+	return p.tell("touch", func() (string, error) { return "the sandbox is in use", sandbox.Touch(ctx) })
+}
+
+func (p *player) useTools(ctx context.Context, address string) error {
+	if address == "" {
+		return fmt.Errorf("the sandbox has no port named %s", p.port)
+	}
 	var session *mcp.ClientSession
-	err := tell("connect by MCP", func() (string, error) {
+	err := p.tell("connect by MCP", func() (string, error) {
 		var err error
-		session, err = connect(ctx, sandbox.Addresses[r.port])
+		session, err = connect(ctx, address)
 		return "connected", err
 	})
 	if err != nil {
@@ -128,30 +80,31 @@ func (r *request) useTools(ctx context.Context, sandbox *client.Sandbox) error {
 	}
 	defer func() { _ = session.Close() }()
 	for _, line := range []string{"id", "echo hello from the sandbox > hello.txt", "cat hello.txt"} {
-		if err := tell("shell: "+line, func() (string, error) { return shell(ctx, session, line) }); err != nil {
+		if err := p.tell("shell: "+line, func() (string, error) { return shell(ctx, session, line) }); err != nil {
 			return err
 		}
 	}
-	if r.dial == "" {
+	if p.dial == "" {
 		return nil
 	}
-	return tell("shell: dial "+r.dial, func() (string, error) {
-		answer, err := shell(ctx, session, "dial "+r.dial)
-		if err == nil && strings.Contains(answer, "connected") {
-			return "", fmt.Errorf("the sandbox reached %s: nothing stopped it", r.dial)
+	return p.tell("shell: dial "+p.dial, func() (string, error) {
+		answer, err := shell(ctx, session, "dial "+p.dial)
+		if err == nil && strings.HasPrefix(answer, "connected") {
+			return "", fmt.Errorf("the sandbox reached %s: nothing stopped it", p.dial)
 		}
 		return answer, err
 	})
 }
 
 // tell does one step and prints what was asked, what came back, and how long it took.
-func tell(asked string, do func() (string, error)) error {
+func (p *player) tell(asked string, do func() (string, error)) error {
 	began := time.Now()
 	answer, err := do()
 	took := time.Since(began).Round(100 * time.Microsecond)
 	if err != nil {
-		return fmt.Errorf("%s: %w", asked, err)
+		answer = "failed: " + err.Error()
+		err = fmt.Errorf("%s: %w", asked, err)
 	}
-	fmt.Printf("  %-58s %10s\n      -> %s\n", asked, took, strings.TrimSpace(answer))
-	return nil
+	fmt.Fprintf(p.out, "  %-58s %10s\n      -> %s\n", asked, took, strings.TrimSpace(answer))
+	return err
 }

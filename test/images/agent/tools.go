@@ -11,6 +11,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
+// connect opens an MCP session with a sandbox. It opens no standing stream: a sandbox has nothing to say unasked.
 func connect(ctx context.Context, address string) (*mcp.ClientSession, error) {
 	return mcp.NewClient(&mcp.Implementation{Name: "sample-agent", Version: "1"}, nil).
 		Connect(ctx, &mcp.StreamableClientTransport{Endpoint: "http://" + address + "/mcp", DisableStandaloneSSE: true}, nil)
@@ -55,6 +56,9 @@ func call(ctx context.Context, args []string) error {
 	var arguments map[string]any
 	if err := json.Unmarshal([]byte(*encoded), &arguments); err != nil {
 		return fmt.Errorf("reading -args: %w", err)
+	}
+	if *address == "" {
+		return errors.New("give -address, the host:port of the sandbox's MCP port")
 	}
 	session, err := connect(ctx, *address)
 	if err != nil {
