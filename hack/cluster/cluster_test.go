@@ -123,7 +123,7 @@ func TestClear_LeavesThePrograms(t *testing.T) {
 }
 
 func TestKubeletDir_SocketsFit(t *testing.T) {
-	for _, root := range []string{"/work/main", "/tmp/" + strings.Repeat("deep/", 30) + "clone"} {
+	for _, root := range []string{"/src/clone", "/tmp/" + strings.Repeat("deep/", 30) + "clone"} {
 		socket := layout{root: root}.kubeletDir() + "/pod-resources/kubelet.sock"
 		if len(socket) > 107 {
 			t.Errorf("%s has %d bytes", socket, len(socket))
