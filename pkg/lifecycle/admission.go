@@ -3,9 +3,6 @@ package lifecycle
 import (
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/altairalabs/omnia-sandboxes/apis/sandbox/v1alpha1"
 )
 
@@ -42,28 +39,28 @@ func enrolmentIsGranted(in Admission) (Verdict, bool) {
 
 func runtimeExists(in Admission) (Verdict, bool) {
 	return failed(v1alpha1.ReasonAgentRuntimeNotFound, fmt.Sprintf("AgentRuntime %s/%s does not exist: create it, then delete the claim and create it again",
-		in.Claim.Namespace, runtimeName(in.Claim))), in.Runtime == nil
+		in.Claim.Namespace, in.Claim.RuntimeName())), in.Runtime == nil
 }
 
 // runtimeAllowsSandboxes: "a misconfiguration, not resource contention, so it does not queue" (spec/sandboxclaim.md, "agentRuntimeRef").
 func runtimeAllowsSandboxes(in Admission) (Verdict, bool) {
 	return failed(v1alpha1.ReasonSandboxesDisabled, fmt.Sprintf("AgentRuntime %s/%s may not have sandboxes: set its spec.sandbox.enabled to true, then delete the claim and create it again",
-		in.Claim.Namespace, runtimeName(in.Claim))), in.Runtime != nil && !in.Runtime.SandboxesEnabled()
+		in.Claim.Namespace, in.Claim.RuntimeName())), in.Runtime != nil && !in.Runtime.SandboxesEnabled()
 }
 
 func mountIsGranted(in Admission) (Verdict, bool) {
 	return failed(v1alpha1.ReasonMountNotGranted, "nothing proves that the server wrote this claim, so it may mount scratch only: acquire the sandbox instead"),
-		MountsAnything(&in.Claim.Spec) && !writtenByServer(in.Claim)
+		MountsAnything(&in.Claim.Spec) && !v1alpha1.WrittenByAcquire(in.Claim.Status.Conditions)
 }
 
 func targetPathIsGranted(in Admission) (Verdict, bool) {
 	return failed(v1alpha1.ReasonTargetPathNotGranted, "nothing proves that the server wrote this claim, so it may not name a targetPath: acquire the sandbox instead"),
-		in.Claim.Spec.TargetPath != "" && !writtenByServer(in.Claim)
+		in.Claim.Spec.TargetPath != "" && !v1alpha1.WrittenByAcquire(in.Claim.Status.Conditions)
 }
 
 func connectionsAreGranted(in Admission) (Verdict, bool) {
 	return failed(v1alpha1.ReasonConnectionsNotGranted, "nothing proves that the server wrote this claim, so it may not bind Connections: acquire the sandbox instead"),
-		len(in.Claim.Spec.Connections) > 0 && !writtenByServer(in.Claim)
+		len(in.Claim.Spec.Connections) > 0 && !v1alpha1.WrittenByAcquire(in.Claim.Status.Conditions)
 }
 
 func classExists(in Admission) (Verdict, bool) {
@@ -90,17 +87,4 @@ func workspaceHasStorage(in Admission) (Verdict, bool) {
 
 func hasWorkspace(class *v1alpha1.SandboxClassSpec) bool {
 	return class.Filesystem != nil && class.Filesystem.Workspace != nil
-}
-
-func runtimeName(claim *v1alpha1.SandboxClaim) string {
-	if claim.Spec.AgentRuntimeRef == nil {
-		return ""
-	}
-	return claim.Spec.AgentRuntimeRef.Name
-}
-
-// writtenByServer says whether acquire wrote the claim.
-func writtenByServer(claim *v1alpha1.SandboxClaim) bool {
-	c := meta.FindStatusCondition(claim.Status.Conditions, v1alpha1.ConditionProvenanceVerified)
-	return c != nil && c.Status == metav1.ConditionTrue && c.Reason == v1alpha1.ReasonWrittenByOperator
 }

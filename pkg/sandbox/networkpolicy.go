@@ -30,7 +30,7 @@ func NetworkPolicy(claim *v1alpha1.SandboxClaim) *networkingv1.NetworkPolicy {
 func agentLabels(claim *v1alpha1.SandboxClaim) map[string]string {
 	return map[string]string{
 		labelName:      "omnia-agent",
-		labelInstance:  runtimeName(claim),
+		labelInstance:  claim.RuntimeName(),
 		labelManagedBy: "omnia-operator",
 		labelComponent: "agent",
 	}

@@ -48,15 +48,8 @@ func labels(claim *v1alpha1.SandboxClaim) map[string]string {
 		v1alpha1.LabelClaim:        claim.Name,
 		v1alpha1.LabelClaimUID:     string(claim.UID),
 		v1alpha1.LabelSession:      claim.Spec.SessionID,
-		v1alpha1.LabelAgentRuntime: runtimeName(claim),
+		v1alpha1.LabelAgentRuntime: claim.RuntimeName(),
 	}
-}
-
-func runtimeName(claim *v1alpha1.SandboxClaim) string {
-	if claim.Spec.AgentRuntimeRef == nil {
-		return ""
-	}
-	return claim.Spec.AgentRuntimeRef.Name
 }
 
 // meta is what the three objects have in common: the claim owns them, so deleting it removes them.

@@ -39,12 +39,7 @@ func provenance(generation int64, now metav1.Time) metav1.Condition {
 
 // writtenByAcquire says whether acquire wrote the claim.
 func writtenByAcquire(claim *sandbox.SandboxClaim) bool {
-	for _, c := range claim.Status.Conditions {
-		if c.Type == v1alpha1.ConditionProvenanceVerified {
-			return c.Status == metav1.ConditionTrue && c.Reason == v1alpha1.ReasonWrittenByOperator
-		}
-	}
-	return false
+	return v1alpha1.WrittenByAcquire(claim.Status.Conditions)
 }
 
 // acquireOnly names the first field of spec that only acquire may write; empty if there is none.

@@ -74,12 +74,3 @@ func (w *world) bound(session string) *v1alpha1.SandboxClaim {
 	require.NoError(w.t, err)
 	return claim
 }
-
-func reasonOf(claim *v1alpha1.SandboxClaim) string {
-	for _, c := range claim.Status.Conditions {
-		if c.Type == v1alpha1.ConditionReady {
-			return c.Reason
-		}
-	}
-	return ""
-}

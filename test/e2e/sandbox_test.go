@@ -98,7 +98,7 @@ func TestPod_DeletedByHand_ComesBackAtTheSameAddress(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, pods.Items, 1)
 	require.NoError(t, w.Kube.CoreV1().Pods(w.namespace).Delete(t.Context(), pods.Items[0].Name, metav1.DeleteOptions{}))
-	w.Claim(t, w.namespace, claim.Name, func(c *v1alpha1.SandboxClaim) bool { return c.Status.Phase == v1alpha1.PhasePending })
+	w.Claim(t, w.namespace, claim.Name, framework.InPhase(v1alpha1.PhasePending))
 	again := w.Claim(t, w.namespace, claim.Name, framework.Bound)
 	assert.Equal(t, claim.UID, again.UID)
 	assert.Equal(t, claim.Status.Addresses, again.Status.Addresses)
@@ -122,7 +122,7 @@ func TestImage(t *testing.T) {
 			w := newWorld(t, tt.change)
 			claim := framework.MakeClaim("pulls", w.namespace, runtimeName, "real-"+w.namespace).Obj()
 			w.Create(t, claim)
-			got := w.Claim(t, w.namespace, "pulls", func(c *v1alpha1.SandboxClaim) bool { return reasonOf(c) == tt.reason })
+			got := w.Claim(t, w.namespace, "pulls", func(c *v1alpha1.SandboxClaim) bool { return framework.Reason(c) == tt.reason })
 			assert.Equal(t, tt.phase, got.Status.Phase)
 		})
 	}

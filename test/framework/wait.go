@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -40,6 +40,14 @@ func Bound(claim *v1alpha1.SandboxClaim) bool { return claim.Status.Phase == v1a
 // Failed says whether a claim is Failed.
 func Failed(claim *v1alpha1.SandboxClaim) bool { return claim.Status.Phase == v1alpha1.PhaseFailed }
 
+// Reason is the reason of a claim's Ready condition; empty if it has none.
+func Reason(claim *v1alpha1.SandboxClaim) string {
+	if ready := meta.FindStatusCondition(claim.Status.Conditions, v1alpha1.ConditionReady); ready != nil {
+		return ready.Reason
+	}
+	return ""
+}
+
 // InPhase says whether a claim is in a phase.
 func InPhase(phase v1alpha1.Phase) func(*v1alpha1.SandboxClaim) bool {
 	return func(claim *v1alpha1.SandboxClaim) bool { return claim.Status.Phase == phase }
@@ -61,21 +69,6 @@ func (c *Cluster) WaitForClaim(ctx context.Context, namespace, name string, want
 		return last, fmt.Errorf("waiting for claim %s/%s: %w; last seen:\n%s", namespace, name, err, Show(last))
 	}
 	return last, nil
-}
-
-// WaitForClaimGone watches until no claim has the name, or another one does by now, if uid is given.
-func (c *Cluster) WaitForClaimGone(ctx context.Context, namespace, name, uid string) error {
-	err := wait.PollUntilContextCancel(ctx, pollInterval, true, func(ctx context.Context) (bool, error) {
-		claim, err := c.Sandbox.SandboxV1alpha1().SandboxClaims(namespace).Get(ctx, name, metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
-			return true, nil
-		}
-		return err == nil && uid != "" && string(claim.UID) != uid, nil
-	})
-	if err != nil {
-		return fmt.Errorf("waiting for claim %s/%s to be gone: %w", namespace, name, err)
-	}
-	return nil
 }
 
 func listWatch(set versioned.Interface, namespace, name string) cache.ListerWatcher {
@@ -122,21 +115,6 @@ func Eventually[T any](t testing.TB, timeout time.Duration, what string, read fu
 		t.Fatalf("%s: not within %s (reading: %v); last read:\n%s", what, timeout, lastErr, Show(last))
 	}
 	return last
-}
-
-// Consistently reads again and again for a while; the test fails as soon as what it read is not as wanted. Use it where
-// nothing announces that something will not happen.
-func Consistently[T any](t testing.TB, during time.Duration, what string, read func(context.Context) (T, error), wanted func(T) bool) {
-	t.Helper()
-	for deadline := time.Now().Add(during); time.Now().Before(deadline); time.Sleep(pollInterval) {
-		got, err := read(t.Context())
-		if err != nil {
-			t.Fatalf("%s: reading: %v", what, err)
-		}
-		if !wanted(got) {
-			t.Fatalf("%s: no longer so; read:\n%s", what, Show(got))
-		}
-	}
 }
 
 // Show is an object as a person reads it.

@@ -48,6 +48,3 @@ func (c *Cluster) Etcd() (*clientv3.Client, error) {
 		Logger:      zap.NewNop(),
 	})
 }
-
-// EtcdPrefix is where the set's objects are in the cluster's etcd.
-func (s *Servers) EtcdPrefix() string { return s.prefix() }

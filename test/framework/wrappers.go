@@ -174,13 +174,6 @@ func (w *ClassWrapper) OnRealNodes() *ClassWrapper {
 	return w
 }
 
-// OnNoNode lets the sandboxes run nowhere: their pods stay unschedulable.
-func (w *ClassWrapper) OnNoNode() *ClassWrapper {
-	w.spec.NodeSelector = map[string]string{"sandbox.omnia/nowhere": "true"}
-	w.spec.Tolerations = nil
-	return w
-}
-
 // Image sets the image.
 func (w *ClassWrapper) Image(image string) *ClassWrapper {
 	w.spec.Image = image

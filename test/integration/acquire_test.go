@@ -106,16 +106,7 @@ func onlyClaim(t *testing.T, w *world) string {
 }
 
 func unschedulable(claim *v1alpha1.SandboxClaim) bool {
-	return reasonOf(claim) == v1alpha1.ReasonUnschedulable
-}
-
-func reasonOf(claim *v1alpha1.SandboxClaim) string {
-	for _, c := range claim.Status.Conditions {
-		if c.Type == v1alpha1.ConditionReady {
-			return c.Reason
-		}
-	}
-	return ""
+	return framework.Reason(claim) == v1alpha1.ReasonUnschedulable
 }
 
 // openNode labels a fake node so that a class's pods may run on it, until the test ends.
@@ -244,6 +235,6 @@ func TestAcquire_ClassMissing_ReplacedOnceThenFailed(t *testing.T) {
 	require.True(t, v1alpha1.IsSandboxFailed(err), "got %v", err)
 	assert.Contains(t, err.Error(), w.class, "it quotes the claim's message")
 	claim := w.Claim(t, w.namespace, onlyClaim(t, w), framework.Failed)
-	assert.Equal(t, v1alpha1.ReasonClassNotFound, reasonOf(claim))
+	assert.Equal(t, v1alpha1.ReasonClassNotFound, framework.Reason(claim))
 	assert.NotEmpty(t, claim.Status.Replaces)
 }

@@ -55,7 +55,7 @@ func TestForeignService_OfTheSandboxsName_IsLeftAlone(t *testing.T) {
 		Spec:       corev1.ServiceSpec{Selector: map[string]string{"app": "mine"}, Ports: []corev1.ServicePort{{Port: 80}}},
 	}
 	w.Create(t, foreign, framework.MakeClaim("mine", w.namespace, runtimeName, w.class).Obj())
-	claim := w.Claim(t, w.namespace, "mine", func(c *v1alpha1.SandboxClaim) bool { return reasonOf(c) == v1alpha1.ReasonNameTaken })
+	claim := w.Claim(t, w.namespace, "mine", func(c *v1alpha1.SandboxClaim) bool { return framework.Reason(c) == v1alpha1.ReasonNameTaken })
 	assert.Equal(t, v1alpha1.PhasePending, claim.Status.Phase)
 
 	stands, err := w.Kube.CoreV1().Services(w.namespace).Get(t.Context(), foreign.Name, metav1.GetOptions{})
