@@ -418,7 +418,7 @@ func schema_omnia_sandboxes_apis_sandbox_v1alpha1_AllowedService(ref common.Refe
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "ports are the Service's ports that are allowed; unset means all of them.",
+							Description: "ports are the Service's ports that are allowed (at most 64); unset means all of them.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -446,7 +446,7 @@ func schema_omnia_sandboxes_apis_sandbox_v1alpha1_ClassConnection(ref common.Ref
 				Properties: map[string]spec.Schema{
 					"role": {
 						SchemaProps: spec.SchemaProps{
-							Description: "role is an opaque name.",
+							Description: "role is an opaque name (at most 253 characters).",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -488,7 +488,7 @@ func schema_omnia_sandboxes_apis_sandbox_v1alpha1_ClassEnrolment(ref common.Refe
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "args are appended to args for each enrolment (1 to 32); each is a Go template.",
+							Description: "args are appended to args for each enrolment (1 to 32, each at most 4096 characters). Each is a Go template over .Connection, .StartURL, .StateDomains, .MaxDuration, .StateEndpoint and .TokenFile.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -697,7 +697,7 @@ func schema_omnia_sandboxes_apis_sandbox_v1alpha1_ConnectionBinding(ref common.R
 				Properties: map[string]spec.Schema{
 					"role": {
 						SchemaProps: spec.SchemaProps{
-							Description: "role is the class's role.",
+							Description: "role is the class's role (at most 253 characters).",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -739,7 +739,7 @@ func schema_omnia_sandboxes_apis_sandbox_v1alpha1_ConnectionSession(ref common.R
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "args are appended to the class's args when a session is bound; each is a Go template.",
+							Description: "args are appended to the class's args when a session is bound (at most 32, each at most 4096 characters). Each is a Go template over .Connection, .SignedOutPrefixes and .StateFile.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -840,7 +840,7 @@ func schema_omnia_sandboxes_apis_sandbox_v1alpha1_Egress(ref common.ReferenceCal
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "allowedServices are Services whose pods and ports the sandbox may reach.",
+							Description: "allowedServices are Services whose pods and ports the sandbox may reach (at most 64).",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -990,7 +990,7 @@ func schema_omnia_sandboxes_apis_sandbox_v1alpha1_HTTPGet(ref common.ReferenceCa
 				Properties: map[string]spec.Schema{
 					"path": {
 						SchemaProps: spec.SchemaProps{
-							Description: "path is the path that is asked for.",
+							Description: "path is the path that is asked for: it begins with / (at most 1024 characters).",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -1163,7 +1163,7 @@ func schema_omnia_sandboxes_apis_sandbox_v1alpha1_SandboxAcquireSpec(ref common.
 				Properties: map[string]spec.Schema{
 					"agentRuntime": {
 						SchemaProps: spec.SchemaProps{
-							Description: "agentRuntime is the name of the caller's AgentRuntime.",
+							Description: "agentRuntime is the name of the caller's AgentRuntime (at most 63 characters).",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -1171,7 +1171,7 @@ func schema_omnia_sandboxes_apis_sandbox_v1alpha1_SandboxAcquireSpec(ref common.
 					},
 					"sessionID": {
 						SchemaProps: spec.SchemaProps{
-							Description: "sessionID is the session that the sandbox is for.",
+							Description: "sessionID is the session that the sandbox is for: a label value of 1 to 63 characters.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -1194,13 +1194,13 @@ func schema_omnia_sandboxes_apis_sandbox_v1alpha1_SandboxAcquireSpec(ref common.
 					},
 					"declaration": {
 						SchemaProps: spec.SchemaProps{
-							Description: "declaration says what a new sandbox mounts.",
+							Description: "declaration says what a new sandbox mounts. Not served yet: refused with NotYetSupported.",
 							Ref:         ref(v1alpha1.Declaration{}.OpenAPIModelName()),
 						},
 					},
 					"requestedBy": {
 						SchemaProps: spec.SchemaProps{
-							Description: "requestedBy is recorded on a claim that this call creates.",
+							Description: "requestedBy is recorded on a claim that this call creates. It is not a credential.",
 							Ref:         ref(v1alpha1.RequestedBy{}.OpenAPIModelName()),
 						},
 					},
@@ -1414,7 +1414,7 @@ func schema_omnia_sandboxes_apis_sandbox_v1alpha1_SandboxClaimSpec(ref common.Re
 					},
 					"classRef": {
 						SchemaProps: spec.SchemaProps{
-							Description: "classRef names the class that says what to build.",
+							Description: "classRef names the class that says what to build. There is no fallback between the two kinds of class.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(v1alpha1.ClassReference{}.OpenAPIModelName()),
 						},
@@ -1461,7 +1461,7 @@ func schema_omnia_sandboxes_apis_sandbox_v1alpha1_SandboxClaimSpec(ref common.Re
 					},
 					"mount": {
 						SchemaProps: spec.SchemaProps{
-							Description: "mount is the deprecated single form of mounts. Never both.",
+							Description: "mount is the deprecated single form of mounts. Set one of the two, not both.",
 							Ref:         ref(v1alpha1.SandboxMount{}.OpenAPIModelName()),
 						},
 					},
@@ -1780,7 +1780,7 @@ func schema_omnia_sandboxes_apis_sandbox_v1alpha1_SandboxClassSpec(ref common.Re
 				Properties: map[string]spec.Schema{
 					"image": {
 						SchemaProps: spec.SchemaProps{
-							Description: "image is the container image.",
+							Description: "image is the container image (at most 1024 characters).",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -1801,7 +1801,7 @@ func schema_omnia_sandboxes_apis_sandbox_v1alpha1_SandboxClassSpec(ref common.Re
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "args are the image's arguments (at most 64).",
+							Description: "args are the image's arguments (at most 64, each at most 4096 characters).",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -1823,7 +1823,7 @@ func schema_omnia_sandboxes_apis_sandbox_v1alpha1_SandboxClassSpec(ref common.Re
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "env are literal environment variables (at most 64). The proxy variables are refused.",
+							Description: "env are literal environment variables (at most 64, each value at most 8192 characters). The proxy variables are refused.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -1890,7 +1890,7 @@ func schema_omnia_sandboxes_apis_sandbox_v1alpha1_SandboxClassSpec(ref common.Re
 					},
 					"nodeSelector": {
 						SchemaProps: spec.SchemaProps{
-							Description: "nodeSelector restricts the nodes that a sandbox may run on.",
+							Description: "nodeSelector restricts the nodes that a sandbox may run on (at most 64 labels).",
 							Type:        []string{"object"},
 							AdditionalProperties: &spec.SchemaOrBool{
 								Allows: true,
@@ -1910,7 +1910,7 @@ func schema_omnia_sandboxes_apis_sandbox_v1alpha1_SandboxClassSpec(ref common.Re
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "tolerations lets a sandbox run on tainted nodes.",
+							Description: "tolerations lets a sandbox run on tainted nodes (at most 64).",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -1937,7 +1937,7 @@ func schema_omnia_sandboxes_apis_sandbox_v1alpha1_SandboxClassSpec(ref common.Re
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "mounts are the roles that a claim may mount at the workspace. Unset offers a scratch mount only.",
+							Description: "mounts are the roles that a claim may mount at the workspace (at most 64). Unset offers a scratch mount only.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -2111,7 +2111,7 @@ func schema_omnia_sandboxes_apis_sandbox_v1alpha1_SandboxReleaseSpec(ref common.
 					},
 					"cancel": {
 						SchemaProps: spec.SchemaProps{
-							Description: "cancel withdraws a scheduled release.",
+							Description: "cancel withdraws a scheduled release. Not served yet: refused with NotYetSupported.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -2139,7 +2139,7 @@ func schema_omnia_sandboxes_apis_sandbox_v1alpha1_SandboxReleaseStatus(ref commo
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "claims are the claims that the call met. Empty is success: there was nothing to release.",
+							Description: "claims are the claims that the call found. Empty is success: there was nothing to release.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -2280,7 +2280,7 @@ func schema_omnia_sandboxes_apis_sandbox_v1alpha1_ScratchVolume(ref common.Refer
 					},
 					"mountPath": {
 						SchemaProps: spec.SchemaProps{
-							Description: "mountPath is an absolute path in the container.",
+							Description: "mountPath is an absolute path in the container (at most 1024 characters).",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -2369,7 +2369,7 @@ func schema_omnia_sandboxes_apis_sandbox_v1alpha1_WorkspaceMount(ref common.Refe
 				Properties: map[string]spec.Schema{
 					"mountPath": {
 						SchemaProps: spec.SchemaProps{
-							Description: "mountPath is an absolute path in the container.",
+							Description: "mountPath is an absolute path in the container (at most 1024 characters).",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",

@@ -5,7 +5,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/altairalabs/omnia-sandboxes/apis/sandbox"
 	"github.com/altairalabs/omnia-sandboxes/apis/sandbox/validation"
 )
 
@@ -36,4 +38,20 @@ func TestClaimNameTellsKeysApart(t *testing.T) {
 		assert.NotContains(t, seen, name)
 		seen[name] = k
 	}
+}
+
+// FuzzClaimName wants a name that a Service can extend, whatever a runtime may be called.
+func FuzzClaimName(f *testing.F) {
+	f.Fuzz(func(t *testing.T, runtime, session, handle string) {
+		acquire := &sandbox.SandboxAcquire{Spec: sandbox.SandboxAcquireSpec{AgentRuntime: runtime, SessionID: "s", Handle: "h/d"}}
+		if len(validation.ValidateSandboxAcquire(acquire)) > 0 {
+			return // no runtime is called so
+		}
+		got := ClaimName(runtime, session, handle)
+		assert.Empty(t, validation.ValidateClaimName(got, false), "%q of runtime %q", got, runtime)
+		assert.Empty(t, utilvalidation.IsDNS1035Label(got+"-sandbox"))
+		assert.LessOrEqual(t, len(got), validation.MaxClaimNameLength)
+		assert.Equal(t, got, ClaimName(runtime, session, handle), "the same key has the same name")
+		assert.NotEqual(t, got, ClaimName(runtime, session+"x", handle), "another key has another")
+	})
 }

@@ -65,7 +65,7 @@ func (*REST) ShortNames() []string { return []string{"sbclaim"} }
 
 // NewStorage wires the registry of claims.
 func NewStorage(cfg Config) (*Storage, error) {
-	rules := strategy{ObjectTyper: cfg.Scheme, NameGenerator: names.SimpleNameGenerator, clock: cfg.Clock}
+	rules := strategy{DeclarativeValidation: rest.DeclarativeValidation{Scheme: cfg.Scheme}, NameGenerator: names.SimpleNameGenerator, clock: cfg.Clock}
 	store := &genericregistry.Store{
 		NewFunc:                   func() runtime.Object { return &sandbox.SandboxClaim{} },
 		NewListFunc:               func() runtime.Object { return &sandbox.SandboxClaimList{} },
@@ -100,7 +100,7 @@ func NewStorage(cfg Config) (*Storage, error) {
 
 	writes := &claims{
 		store: store, status: &statusStore, clock: cfg.Clock,
-		admission: cfg.Admission, interfaces: admission.NewObjectInterfacesFromScheme(cfg.Scheme), scheme: cfg.Scheme,
+		admission: admission.WithAudit(cfg.Admission), interfaces: admission.NewObjectInterfacesFromScheme(cfg.Scheme), scheme: cfg.Scheme,
 	}
 	callers := &callers{neighbours: cfg.Neighbours, authorizer: cfg.Authorizer}
 	waiters := NewWaiters(store, cfg.MaxWaiters)

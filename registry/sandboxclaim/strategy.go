@@ -27,7 +27,7 @@ import (
 
 // strategy holds the rules of a claim.
 type strategy struct {
-	runtime.ObjectTyper
+	rest.DeclarativeValidation // what the tags of v1alpha1 refuse, beside Validate and ValidateUpdate
 	names.NameGenerator
 	clock clock.PassiveClock
 }
@@ -37,6 +37,9 @@ var (
 	_ rest.RESTUpdateStrategy  = strategy{}
 	_ rest.RESTDeleteStrategy  = strategy{}
 	_ rest.ResetFieldsStrategy = strategy{}
+
+	_ rest.DeclarativeValidationStrategy = strategy{}
+	_ rest.DeclarativeValidationStrategy = statusStrategy{}
 )
 
 func (strategy) NamespaceScoped() bool { return true }

@@ -37,7 +37,7 @@ func NewClusterREST(scheme *runtime.Scheme, getter generic.RESTOptionsGetter) (*
 }
 
 func newREST(scheme *runtime.Scheme, getter generic.RESTOptionsGetter, kind kind) (*REST, error) {
-	rules := strategy{ObjectTyper: scheme, NameGenerator: names.SimpleNameGenerator, kind: kind}
+	rules := strategy{DeclarativeValidation: rest.DeclarativeValidation{Scheme: scheme}, NameGenerator: names.SimpleNameGenerator, kind: kind}
 	store := &genericregistry.Store{
 		NewFunc:                   kind.newObject,
 		NewListFunc:               kind.newList,

@@ -18,7 +18,7 @@ import (
 
 // strategy holds the rules of a class of either kind.
 type strategy struct {
-	runtime.ObjectTyper
+	rest.DeclarativeValidation // what the tags of v1alpha1 refuse, beside Validate and ValidateUpdate
 	names.NameGenerator
 	kind kind
 }
@@ -27,6 +27,8 @@ var (
 	_ rest.RESTCreateStrategy = strategy{}
 	_ rest.RESTUpdateStrategy = strategy{}
 	_ rest.RESTDeleteStrategy = strategy{}
+
+	_ rest.DeclarativeValidationStrategy = strategy{}
 )
 
 func (s strategy) NamespaceScoped() bool { return s.kind.namespaced }

@@ -15,6 +15,7 @@ const (
 	WaitLeaseSlackSeconds = 10
 )
 
+// +k8s:validation-gen=false
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 
 // SandboxAcquire asks for the claim of a runtime, session and handle, creating it where there is none, and waits for it
@@ -34,19 +35,19 @@ type SandboxAcquire struct {
 
 // SandboxAcquireSpec is what an acquire asks for.
 type SandboxAcquireSpec struct {
-	// agentRuntime is the name of the caller's AgentRuntime.
+	// agentRuntime is the name of the caller's AgentRuntime (at most 63 characters).
 	AgentRuntime string `json:"agentRuntime"`
-	// sessionID is the session that the sandbox is for.
+	// sessionID is the session that the sandbox is for: a label value of 1 to 63 characters.
 	SessionID string `json:"sessionID"`
 	// handle is <sandbox>/<instance>; the sandbox is one of the ToolRegistry's spec.sandboxes.
 	Handle string `json:"handle"`
 	// mustExist refuses with SandboxEnded rather than create a claim.
 	// +optional
 	MustExist bool `json:"mustExist,omitempty"`
-	// declaration says what a new sandbox mounts.
+	// declaration says what a new sandbox mounts. Not served yet: refused with NotYetSupported.
 	// +optional
 	Declaration *Declaration `json:"declaration,omitempty"`
-	// requestedBy is recorded on a claim that this call creates.
+	// requestedBy is recorded on a claim that this call creates. It is not a credential.
 	// +optional
 	RequestedBy *RequestedBy `json:"requestedBy,omitempty"`
 	// waitSeconds is how long this call may wait. Absent or above 25: 25. 0: do not wait.
@@ -101,6 +102,7 @@ type SandboxAcquireStatus struct {
 	RetryAfterSeconds int32 `json:"retryAfterSeconds,omitempty"`
 }
 
+// +k8s:validation-gen=false
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 
 // SandboxTouch says that a sandbox is in use: it renews the claim's lastUsedAt and withdraws a scheduled release. It is
@@ -139,6 +141,7 @@ type SandboxTouchStatus struct {
 	LastUsedAt *metav1.MicroTime `json:"lastUsedAt,omitempty"`
 }
 
+// +k8s:validation-gen=false
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 
 // SandboxRelease says that a conversation has ended. With a claim's name in the URL it releases that claim, with - the
@@ -168,14 +171,14 @@ type SandboxReleaseSpec struct {
 	// uid, when set, must be the claim's; only with a claim's name in the URL.
 	// +optional
 	UID types.UID `json:"uid,omitempty"`
-	// cancel withdraws a scheduled release.
+	// cancel withdraws a scheduled release. Not served yet: refused with NotYetSupported.
 	// +optional
 	Cancel bool `json:"cancel,omitempty"`
 }
 
 // SandboxReleaseStatus is a release's answer.
 type SandboxReleaseStatus struct {
-	// claims are the claims that the call met. Empty is success: there was nothing to release.
+	// claims are the claims that the call found. Empty is success: there was nothing to release.
 	// +optional
 	// +listType=map
 	// +listMapKey=name

@@ -96,6 +96,9 @@ func IsSandboxEnded(err error) bool { return is(err, StatusReasonSandboxEnded) }
 // IsSandboxFailed says whether err refuses because the claim failed, for a second time where acquire wrote it.
 func IsSandboxFailed(err error) bool { return is(err, StatusReasonSandboxFailed) }
 
+// IsDeclarationMismatch says whether err refuses because the handle's claim mounts something else than was declared.
+func IsDeclarationMismatch(err error) bool { return is(err, StatusReasonDeclarationMismatch) }
+
 // IsNotYetSupported says whether err refuses a part of the specification that the server does not serve yet.
 func IsNotYetSupported(err error) bool { return is(err, StatusReasonNotYetSupported) }
 

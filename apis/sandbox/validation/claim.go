@@ -1,14 +1,19 @@
-// Package validation says what a valid object of the sandbox.omnia group is. It looks at one object (and the one that it
-// replaces) alone: it refuses to know who asks, what else exists, or what time it is.
+// Package validation says what a valid object of the sandbox.omnia group is, as far as the tags of v1alpha1 do not say it:
+// lengths, counts, enumerations and unique keys stand there, and the store checks them after what is checked here. It looks
+// at one object (and the one that it replaces) alone: it refuses to know who asks, what else exists, or what time it is.
 package validation
 
 import (
 	"fmt"
+	"path"
+	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -20,14 +25,8 @@ import (
 const MaxClaimNameLength = 63 - len("-sandbox")
 
 const (
-	maxHandleLength     = 127
-	maxTargetPathLength = 512
-	maxReferenceLength  = 253
-	maxSubjectLength    = 256
-	maxPathLength       = 1024
-	maxBindings         = 16
-	minEnrolment        = time.Minute
-	maxEnrolment        = 20 * time.Minute
+	minEnrolment = time.Minute
+	maxEnrolment = 20 * time.Minute
 )
 
 // ValidateClaimName says why a claim may not bear a name; empty if it may.
@@ -35,22 +34,21 @@ func ValidateClaimName(name string, prefix bool) []string {
 	if prefix {
 		return nil // a generated name is checked whole, once its random end is known
 	}
-	msgs := utilvalidation.IsDNS1035Label(name)
 	if len(name) > MaxClaimNameLength {
-		msgs = append(msgs, fmt.Sprintf("must be no more than %d characters, because <name>-sandbox names a Service", MaxClaimNameLength))
+		return []string{fmt.Sprintf("must be no more than %d characters, because <name>-sandbox names a Service", MaxClaimNameLength)}
 	}
-	return msgs
+	return utilvalidation.IsDNS1035Label(name)
 }
 
 // ValidateSandboxClaim checks a new claim.
 func ValidateSandboxClaim(claim *sandbox.SandboxClaim) field.ErrorList {
-	errs := apivalidation.ValidateObjectMeta(&claim.ObjectMeta, true, ValidateClaimName, field.NewPath("metadata"))
+	errs := validateMeta(&claim.ObjectMeta, true, ValidateClaimName)
 	return append(errs, validateClaimSpec(&claim.Spec, field.NewPath("spec"))...)
 }
 
 // ValidateSandboxClaimUpdate checks a changed claim: its spec never changes.
 func ValidateSandboxClaimUpdate(claim, old *sandbox.SandboxClaim) field.ErrorList {
-	errs := apivalidation.ValidateObjectMetaUpdate(&claim.ObjectMeta, &old.ObjectMeta, field.NewPath("metadata"))
+	errs := validateMetaUpdate(&claim.ObjectMeta, &old.ObjectMeta)
 	if !apiequality.Semantic.DeepEqual(claim.Spec, old.Spec) {
 		errs = append(errs, field.Forbidden(field.NewPath("spec"), "is immutable: delete the claim and create it again"))
 	}
@@ -59,199 +57,219 @@ func ValidateSandboxClaimUpdate(claim, old *sandbox.SandboxClaim) field.ErrorLis
 
 // ValidateSandboxClaimStatusUpdate checks a changed status.
 func ValidateSandboxClaimStatusUpdate(claim, old *sandbox.SandboxClaim) field.ErrorList {
-	errs := apivalidation.ValidateObjectMetaUpdate(&claim.ObjectMeta, &old.ObjectMeta, field.NewPath("metadata"))
-	path := field.NewPath("status")
-	switch claim.Status.Phase {
-	case "", sandbox.PhaseQueued, sandbox.PhasePending, sandbox.PhaseBound, sandbox.PhaseCompleted, sandbox.PhaseFailed:
-	default:
-		errs = append(errs, field.NotSupported(path.Child("phase"), claim.Status.Phase, []sandbox.Phase{
-			sandbox.PhaseQueued, sandbox.PhasePending, sandbox.PhaseBound, sandbox.PhaseCompleted, sandbox.PhaseFailed}))
-	}
-	if wait := claim.Status.Wait; wait != nil && wait.DurationSeconds < 0 {
-		errs = append(errs, field.Invalid(path.Child("wait", "durationSeconds"), wait.DurationSeconds, "must not be negative"))
-	}
-	return append(errs, metav1validation.ValidateConditions(claim.Status.Conditions, path.Child("conditions"))...)
+	errs := validateMetaUpdate(&claim.ObjectMeta, &old.ObjectMeta)
+	at := field.NewPath("status")
+	errs = append(errs, validateStatusTimes(&claim.Status, at)...)
+	return append(errs, uncovered(metav1validation.ValidateConditions(claim.Status.Conditions, at.Child("conditions")))...)
 }
 
-func validateClaimSpec(spec *sandbox.SandboxClaimSpec, path *field.Path) field.ErrorList {
+func validateMeta(meta *metav1.ObjectMeta, namespaced bool, name apivalidation.ValidateNameFunc) field.ErrorList {
+	at := field.NewPath("metadata")
+	errs := uncovered(inOrder(apivalidation.ValidateObjectMeta(meta, namespaced, name, at)))
+	return append(errs, validateFieldOwners(meta.ManagedFields, at.Child("managedFields"))...)
+}
+
+func validateMetaUpdate(meta, old *metav1.ObjectMeta) field.ErrorList {
+	at := field.NewPath("metadata")
+	errs := uncovered(inOrder(apivalidation.ValidateObjectMetaUpdate(meta, old, at)))
+	return append(errs, validateFieldOwners(meta.ManagedFields, at.Child("managedFields"))...)
+}
+
+// inOrder sorts what was found by ranging over a map, so that the same object is always refused in the same words.
+func inOrder(errs field.ErrorList) field.ErrorList {
+	slices.SortStableFunc(errs, func(a, b *field.Error) int { return strings.Compare(a.Error(), b.Error()) })
+	return errs
+}
+
+// uncovered takes back what apimachinery says of its own errors, that tags refuse the same: validation-gen does not read
+// metav1's tags outside Kubernetes' tree, and for each such error the store would log that the two differ.
+func uncovered(errs field.ErrorList) field.ErrorList {
+	for _, err := range errs {
+		err.CoveredByDeclarative = false
+	}
+	return errs
+}
+
+// invalid is one error for all that is wrong with a value, or none.
+func invalid(at *field.Path, value any, msgs []string) field.ErrorList {
+	if len(msgs) == 0 {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(at, value, strings.Join(msgs, "; "))}
+}
+
+func validateClaimSpec(spec *sandbox.SandboxClaimSpec, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	switch {
 	case spec.AgentRuntimeRef == nil && spec.Enrolment == nil:
-		errs = append(errs, field.Required(path.Child("agentRuntimeRef"), "name the AgentRuntime that the sandbox belongs to"))
+		errs = append(errs, field.Required(at.Child("agentRuntimeRef"), "name the AgentRuntime that the sandbox belongs to"))
 	case spec.AgentRuntimeRef != nil && spec.Enrolment != nil:
-		errs = append(errs, field.Forbidden(path.Child("agentRuntimeRef"), "may not be set together with enrolment: drop one of the two"))
+		errs = append(errs, field.Forbidden(at.Child("agentRuntimeRef"), "may not be set together with enrolment: drop one of the two"))
 	case spec.AgentRuntimeRef != nil:
-		errs = append(errs, validateRuntimeName(spec.AgentRuntimeRef.Name, path.Child("agentRuntimeRef", "name"))...)
+		errs = append(errs, validateRuntimeName(spec.AgentRuntimeRef.Name, at.Child("agentRuntimeRef", "name"))...)
 	}
-	errs = append(errs, validateClassReference(spec.ClassRef, path.Child("classRef"))...)
-	errs = append(errs, validateSessionID(spec.SessionID, path.Child("sessionID"))...)
-	if spec.Handle != "" {
-		errs = append(errs, validateHandle(spec.Handle, path.Child("handle"))...)
-	}
-	errs = append(errs, atMost(spec.TargetPath, maxTargetPathLength, path.Child("targetPath"))...)
-	errs = append(errs, validateMounts(spec, path)...)
-	if by := spec.RequestedBy; by != nil {
-		errs = append(errs, validateRequestedBy(by, path.Child("requestedBy"))...)
-	}
-	errs = append(errs, atMost(spec.DeclaredBy, maxSubjectLength, path.Child("declaredBy"))...)
-	if spec.MaxInstances != nil && *spec.MaxInstances < 1 {
-		errs = append(errs, field.Invalid(path.Child("maxInstances"), *spec.MaxInstances, "must be at least 1"))
-	}
-	errs = append(errs, validateBindings(spec.Connections, path.Child("connections"))...)
-	if spec.Enrolment != nil {
-		errs = append(errs, validateEnrolment(spec, path)...)
-	}
-	return errs
-}
-
-func validateRuntimeName(name string, path *field.Path) field.ErrorList {
-	if name == "" {
-		return field.ErrorList{field.Required(path, "name the AgentRuntime that the sandbox belongs to")}
-	}
-	var errs field.ErrorList
-	if len(name) > utilvalidation.LabelValueMaxLength {
-		errs = append(errs, field.TooLong(path, name, utilvalidation.LabelValueMaxLength))
-	}
-	for _, msg := range apivalidation.NameIsDNSSubdomain(name, false) {
-		errs = append(errs, field.Invalid(path, name, msg))
-	}
-	return errs
-}
-
-func validateClassReference(ref sandbox.ClassReference, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	if ref.Name == "" {
-		errs = append(errs, field.Required(path.Child("name"), "name the class that says what to build"))
+	if name := at.Child("classRef", "name"); spec.ClassRef.Name == "" {
+		errs = append(errs, field.Required(name, "name the class that says what to build"))
 	} else {
-		for _, msg := range apivalidation.NameIsDNSSubdomain(ref.Name, false) {
-			errs = append(errs, field.Invalid(path.Child("name"), ref.Name, msg))
+		errs = append(errs, invalid(name, spec.ClassRef.Name, apivalidation.NameIsDNSSubdomain(spec.ClassRef.Name, false))...)
+	}
+	errs = append(errs, validateSessionID(spec.SessionID, at.Child("sessionID"))...)
+	if spec.Handle != "" {
+		errs = append(errs, validateHandle(spec.Handle, at.Child("handle"))...)
+	}
+	if spec.TargetPath != "" {
+		errs = append(errs, validateContentPath(spec.TargetPath, at.Child("targetPath"))...)
+	}
+	errs = append(errs, validateMounts(spec, at)...)
+	if by := spec.RequestedBy; by != nil {
+		errs = append(errs, validateRequestedBy(by, at.Child("requestedBy"))...)
+	}
+	for i, b := range spec.Connections {
+		binding := at.Child("connections").Index(i)
+		if b.Role == "" {
+			errs = append(errs, field.Required(binding.Child("role"), "name the class's role"))
+		}
+		if b.Connection == "" {
+			errs = append(errs, field.Required(binding.Child("connection"), "name the Connection"))
 		}
 	}
-	if ref.Kind != sandbox.SandboxClassKind && ref.Kind != sandbox.ClusterSandboxClassKind {
-		errs = append(errs, field.NotSupported(path.Child("kind"), ref.Kind,
-			[]sandbox.ClassKind{sandbox.SandboxClassKind, sandbox.ClusterSandboxClassKind}))
+	if spec.Enrolment != nil {
+		errs = append(errs, validateEnrolment(spec, at)...)
 	}
 	return errs
 }
 
-func validateSessionID(id string, path *field.Path) field.ErrorList {
+func validateRuntimeName(name string, at *field.Path) field.ErrorList {
+	switch {
+	case name == "":
+		return field.ErrorList{field.Required(at, "name the AgentRuntime that the sandbox belongs to")}
+	case len(name) > utilvalidation.LabelValueMaxLength:
+		return field.ErrorList{field.TooLong(at, name, utilvalidation.LabelValueMaxLength)} // it becomes a label
+	}
+	return invalid(at, name, apivalidation.NameIsDNSSubdomain(name, false))
+}
+
+func validateSessionID(id string, at *field.Path) field.ErrorList {
 	if id == "" {
-		return field.ErrorList{field.Required(path, "name the session that the sandbox is for")}
+		return field.ErrorList{field.Required(at, "name the session that the sandbox is for")}
 	}
-	var errs field.ErrorList
-	for _, msg := range utilvalidation.IsValidLabelValue(id) {
-		errs = append(errs, field.Invalid(path, id, "becomes a pod's label: "+msg))
-	}
-	return errs
+	return becomesLabel(id, at)
 }
 
-func validateHandle(handle string, path *field.Path) field.ErrorList {
-	errs := atMost(handle, maxHandleLength, path)
+func becomesLabel(value string, at *field.Path) field.ErrorList {
+	if msgs := utilvalidation.IsValidLabelValue(value); len(msgs) > 0 {
+		return field.ErrorList{field.Invalid(at, value, "becomes a pod's label: "+strings.Join(msgs, "; "))}
+	}
+	return nil
+}
+
+// validateHandle bounds the whole too: two labels of at most 63 characters and a slash are at most 127.
+func validateHandle(handle string, at *field.Path) field.ErrorList {
 	name, instance, found := strings.Cut(handle, "/")
 	if !found {
-		return append(errs, field.Invalid(path, handle, "must be <sandbox>/<instance>, for example "+handle+"/default"))
+		return field.ErrorList{field.Invalid(at, handle, "must be <sandbox>/<instance>, two DNS labels, for example shell/default")}
 	}
 	for _, label := range []string{name, instance} {
-		for _, msg := range utilvalidation.IsDNS1123Label(label) {
-			errs = append(errs, field.Invalid(path, handle, fmt.Sprintf("must be <sandbox>/<instance>, two DNS labels: %q: %s", label, msg)))
+		if msgs := utilvalidation.IsDNS1123Label(label); len(msgs) > 0 {
+			return field.ErrorList{field.Invalid(at, handle,
+				fmt.Sprintf("must be <sandbox>/<instance>, two DNS labels: %q: %s", label, strings.Join(msgs, "; ")))}
 		}
 	}
-	return errs
+	return nil
 }
 
-func validateMounts(spec *sandbox.SandboxClaimSpec, path *field.Path) field.ErrorList {
+// validateContentPath holds a path to what lies below the workspace's content.
+func validateContentPath(p string, at *field.Path) field.ErrorList {
+	if path.IsAbs(p) || path.Clean(p) == "." || climbs(p) {
+		return field.ErrorList{field.Invalid(at, p, "must lie below the workspace's content, for example projects/checkout-service: no leading /, no .., no control characters")}
+	}
+	return nil
+}
+
+func climbs(p string) bool {
+	return slices.Contains(strings.Split(p, "/"), "..") || strings.ContainsFunc(p, unicode.IsControl)
+}
+
+func validateMounts(spec *sandbox.SandboxClaimSpec, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	if len(spec.Mounts) > 1 {
-		errs = append(errs, field.TooMany(path.Child("mounts"), len(spec.Mounts), 1))
+	if spec.Mount != nil && len(spec.Mounts) > 0 {
+		return append(errs, field.Forbidden(at.Child("mount"), "may not be set together with mounts, its newer form: drop mount"))
 	}
 	if spec.Mount != nil {
-		if len(spec.Mounts) > 0 {
-			errs = append(errs, field.Forbidden(path.Child("mount"), "may not be set together with mounts, its newer form: drop mount"))
-		}
-		errs = append(errs, validateMount(spec.Mount, path.Child("mount"))...)
+		errs = append(errs, validateMount(spec.Mount, at.Child("mount"))...)
 	}
 	for i := range spec.Mounts {
-		errs = append(errs, validateMount(&spec.Mounts[i], path.Child("mounts").Index(i))...)
+		errs = append(errs, validateMount(&spec.Mounts[i], at.Child("mounts").Index(i))...)
 	}
 	return errs
 }
 
-func validateMount(m *sandbox.SandboxMount, path *field.Path) field.ErrorList {
-	errs := atMost(m.ID, maxReferenceLength, path.Child("id"))
-	errs = append(errs, atMost(m.Path, maxPathLength, path.Child("path"))...)
-	switch m.Role {
-	case "", sandbox.MountRoleScratch, sandbox.MountRoleSession:
-		for name, set := range map[string]bool{"id": m.ID != "", "path": m.Path != "", "mustExist": m.MustExist} {
-			if set {
-				errs = append(errs, field.Forbidden(path.Child(name), "may be set with a configured role only, not with scratch or session"))
-			}
-		}
+func validateMount(m *sandbox.SandboxMount, at *field.Path) field.ErrorList {
+	errs := validateRoleAndID(m.Role, m.ID, at)
+	switch {
+	case isConfigured(m.Role) && m.Path == "":
+		errs = append(errs, field.Required(at.Child("path"), "a configured role needs the directory that it resolved to"))
+	case isConfigured(m.Role):
+		errs = append(errs, validateContentPath(m.Path, at.Child("path"))...)
 	default:
-		for _, msg := range utilvalidation.IsDNS1123Label(m.Role) {
-			errs = append(errs, field.Invalid(path.Child("role"), m.Role, msg))
+		if m.Path != "" {
+			errs = append(errs, onlyConfigured(at.Child("path")))
 		}
-		if m.ID == "" {
-			errs = append(errs, field.Required(path.Child("id"), "a configured role needs the id of what it mounts"))
-		}
-		if m.Path == "" {
-			errs = append(errs, field.Required(path.Child("path"), "a configured role needs the directory that it resolved to"))
+		if m.MustExist {
+			errs = append(errs, onlyConfigured(at.Child("mustExist")))
 		}
 	}
 	return errs
 }
 
-func validateRequestedBy(by *sandbox.RequestedBy, path *field.Path) field.ErrorList {
-	errs := atMost(by.Subject, maxReferenceLength, path.Child("subject"))
-	return append(errs, atMost(by.Agent, maxReferenceLength, path.Child("agent"))...)
-}
-
-func validateBindings(bindings []sandbox.ConnectionBinding, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	if len(bindings) > maxBindings {
-		errs = append(errs, field.TooMany(path, len(bindings), maxBindings))
-	}
-	seen := map[string]bool{}
-	for i, b := range bindings {
-		at := path.Index(i)
-		if b.Role == "" {
-			errs = append(errs, field.Required(at.Child("role"), "name the class's role"))
-		} else if seen[b.Role] {
-			errs = append(errs, field.Duplicate(at.Child("role"), b.Role))
+// validateRoleAndID checks what a claim's mount and a declared one have in common.
+func validateRoleAndID(role, id string, at *field.Path) field.ErrorList {
+	if !isConfigured(role) {
+		if id != "" {
+			return field.ErrorList{onlyConfigured(at.Child("id"))}
 		}
-		seen[b.Role] = true
-		errs = append(errs, validateConnectionName(b.Connection, at.Child("connection"))...)
-	}
-	return errs
-}
-
-func validateConnectionName(name string, path *field.Path) field.ErrorList {
-	if name == "" {
-		return field.ErrorList{field.Required(path, "name the Connection")}
-	}
-	return atMost(name, maxReferenceLength, path)
-}
-
-func validateEnrolment(spec *sandbox.SandboxClaimSpec, path *field.Path) field.ErrorList {
-	e, at := spec.Enrolment, path.Child("enrolment")
-	errs := validateConnectionName(e.Connection, at.Child("connection"))
-	errs = append(errs, atMost(e.Subject, maxSubjectLength, at.Child("subject"))...)
-	if e.MaxDuration != nil && (e.MaxDuration.Duration < minEnrolment || e.MaxDuration.Duration > maxEnrolment) {
-		errs = append(errs, field.Invalid(at.Child("maxDuration"), e.MaxDuration.Duration.String(), "must lie between 1m and 20m"))
-	}
-	for name, set := range map[string]bool{"mounts": len(spec.Mounts) > 0, "mount": spec.Mount != nil, "targetPath": spec.TargetPath != ""} {
-		if set {
-			errs = append(errs, field.Forbidden(path.Child(name), "an enrolment has no workspace: drop it"))
-		}
-	}
-	if len(spec.Connections) != 1 || spec.Connections[0].Connection != e.Connection {
-		errs = append(errs, field.Invalid(path.Child("connections"), len(spec.Connections), "an enrolment binds exactly the one Connection that enrolment.connection names"))
-	}
-	return errs
-}
-
-func atMost(value string, limit int, path *field.Path) field.ErrorList {
-	if len(value) <= limit {
 		return nil
 	}
-	return field.ErrorList{field.TooLong(path, value, limit)}
+	errs := invalid(at.Child("role"), role, utilvalidation.IsDNS1123Label(role))
+	switch {
+	case id == "":
+		errs = append(errs, field.Required(at.Child("id"), "a configured role needs the id of what it mounts"))
+	case id == ".", strings.Contains(id, "/"), climbs(id):
+		errs = append(errs, field.Invalid(at.Child("id"), id, "becomes one segment of a path: it may not be . or .. nor hold a / or a control character"))
+	}
+	return errs
+}
+
+// isConfigured says whether a mount role is neither of the two that are built in; an unset one is scratch.
+func isConfigured(role string) bool {
+	return role != "" && role != sandbox.MountRoleScratch && role != sandbox.MountRoleSession
+}
+
+func onlyConfigured(at *field.Path) *field.Error {
+	return field.Forbidden(at, "may be set with a configured role only, not with scratch or session: drop it")
+}
+
+func validateEnrolment(spec *sandbox.SandboxClaimSpec, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	e := spec.Enrolment
+	if e.MaxDuration != nil && (e.MaxDuration.Duration < minEnrolment || e.MaxDuration.Duration > maxEnrolment) {
+		errs = append(errs, field.Invalid(at.Child("enrolment", "maxDuration"), e.MaxDuration.Duration.String(), "must lie between 1m and 20m"))
+	}
+	for _, workspace := range []struct {
+		name string
+		set  bool
+	}{{"mounts", len(spec.Mounts) > 0}, {"mount", spec.Mount != nil}, {"targetPath", spec.TargetPath != ""}} {
+		if workspace.set {
+			errs = append(errs, field.Forbidden(at.Child(workspace.name), "an enrolment has no workspace: drop it"))
+		}
+	}
+	if e.Connection == "" {
+		return append(errs, field.Required(at.Child("enrolment", "connection"), "name the Connection"))
+	}
+	if n := len(spec.Connections); n != 1 {
+		errs = append(errs, field.Invalid(at.Child("connections"), n, "an enrolment binds exactly the one Connection that enrolment.connection names"))
+	} else if bound := spec.Connections[0].Connection; bound != "" && bound != e.Connection {
+		errs = append(errs, field.Invalid(at.Child("connections").Index(0).Child("connection"), bound, "must be the Connection that enrolment.connection names"))
+	}
+	return errs
 }

@@ -14,7 +14,7 @@ type AllowedServiceApplyConfiguration struct {
 	Name *string `json:"name,omitempty"`
 	// namespace is the Service's namespace; unset means the claim's.
 	Namespace *string `json:"namespace,omitempty"`
-	// ports are the Service's ports that are allowed; unset means all of them.
+	// ports are the Service's ports that are allowed (at most 64); unset means all of them.
 	Ports []int32 `json:"ports,omitempty"`
 }
 

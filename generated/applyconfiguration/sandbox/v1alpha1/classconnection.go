@@ -10,7 +10,7 @@ package v1alpha1
 //
 // ClassConnection is a role that the class offers for a Connection.
 type ClassConnectionApplyConfiguration struct {
-	// role is an opaque name.
+	// role is an opaque name (at most 253 characters).
 	Role *string `json:"role,omitempty"`
 	// required refuses a sandbox with the role unbound.
 	Required *bool `json:"required,omitempty"`

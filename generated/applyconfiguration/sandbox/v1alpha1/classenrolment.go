@@ -10,7 +10,8 @@ package v1alpha1
 //
 // ClassEnrolment makes a class usable for enrolments.
 type ClassEnrolmentApplyConfiguration struct {
-	// args are appended to args for each enrolment (1 to 32); each is a Go template.
+	// args are appended to args for each enrolment (1 to 32, each at most 4096 characters). Each is a Go template over
+	// .Connection, .StartURL, .StateDomains, .MaxDuration, .StateEndpoint and .TokenFile.
 	Args []string `json:"args,omitempty"`
 }
 

@@ -10,7 +10,7 @@ package v1alpha1
 //
 // ConnectionBinding binds a Connection to a role that the class offers.
 type ConnectionBindingApplyConfiguration struct {
-	// role is the class's role.
+	// role is the class's role (at most 253 characters).
 	Role *string `json:"role,omitempty"`
 	// connection is the Connection's name (at most 253 characters).
 	Connection *string `json:"connection,omitempty"`

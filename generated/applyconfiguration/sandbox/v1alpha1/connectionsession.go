@@ -12,7 +12,8 @@ package v1alpha1
 type ConnectionSessionApplyConfiguration struct {
 	// stateFile is where the session is written before the sandbox starts, under one of the class's scratch volumes.
 	StateFile *string `json:"stateFile,omitempty"`
-	// args are appended to the class's args when a session is bound; each is a Go template.
+	// args are appended to the class's args when a session is bound (at most 32, each at most 4096 characters). Each is a
+	// Go template over .Connection, .SignedOutPrefixes and .StateFile.
 	Args []string `json:"args,omitempty"`
 }
 

@@ -10,7 +10,7 @@ package v1alpha1
 //
 // Egress is what a sandbox may reach.
 type EgressApplyConfiguration struct {
-	// allowedServices are Services whose pods and ports the sandbox may reach.
+	// allowedServices are Services whose pods and ports the sandbox may reach (at most 64).
 	AllowedServices []AllowedServiceApplyConfiguration `json:"allowedServices,omitempty"`
 	// dns allows the cluster's resolver. It is off by default because a resolver is a channel out.
 	DNS *bool `json:"dns,omitempty"`

@@ -10,7 +10,7 @@ package v1alpha1
 //
 // HTTPGet is a probe by GET.
 type HTTPGetApplyConfiguration struct {
-	// path is the path that is asked for.
+	// path is the path that is asked for: it begins with / (at most 1024 characters).
 	Path *string `json:"path,omitempty"`
 }
 

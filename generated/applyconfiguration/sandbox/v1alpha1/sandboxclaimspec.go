@@ -13,7 +13,7 @@ type SandboxClaimSpecApplyConfiguration struct {
 	// agentRuntimeRef names the AgentRuntime, in the claim's namespace, that this sandbox belongs to: the NetworkPolicy
 	// admits its pods, and its ceilings govern the claim. Exactly one of agentRuntimeRef and enrolment is set.
 	AgentRuntimeRef *AgentRuntimeReferenceApplyConfiguration `json:"agentRuntimeRef,omitempty"`
-	// classRef names the class that says what to build.
+	// classRef names the class that says what to build. There is no fallback between the two kinds of class.
 	ClassRef *ClassReferenceApplyConfiguration `json:"classRef,omitempty"`
 	// sessionID is the session that the sandbox is for: a label value of 1 to 63 characters.
 	SessionID *string `json:"sessionID,omitempty"`
@@ -26,7 +26,7 @@ type SandboxClaimSpecApplyConfiguration struct {
 	// mounts says which workspace directory the sandbox's /workspace is: empty means the claim's own scratch directory.
 	// At most one entry. Only acquire writes any role but scratch.
 	Mounts []SandboxMountApplyConfiguration `json:"mounts,omitempty"`
-	// mount is the deprecated single form of mounts. Never both.
+	// mount is the deprecated single form of mounts. Set one of the two, not both.
 	Mount *SandboxMountApplyConfiguration `json:"mount,omitempty"`
 	// requestedBy records who the runtime believed it was acting for. It is not a credential; nothing gates on it.
 	RequestedBy *RequestedByApplyConfiguration `json:"requestedBy,omitempty"`

@@ -14,13 +14,13 @@ import (
 //
 // SandboxClassSpec says how to run an image, and nothing about the image's tools or the protocol on its ports.
 type SandboxClassSpecApplyConfiguration struct {
-	// image is the container image.
+	// image is the container image (at most 1024 characters).
 	Image *string `json:"image,omitempty"`
 	// imagePullPolicy is Always, IfNotPresent (the default) or Never.
 	ImagePullPolicy *v1.PullPolicy `json:"imagePullPolicy,omitempty"`
-	// args are the image's arguments (at most 64).
+	// args are the image's arguments (at most 64, each at most 4096 characters).
 	Args []string `json:"args,omitempty"`
-	// env are literal environment variables (at most 64). The proxy variables are refused.
+	// env are literal environment variables (at most 64, each value at most 8192 characters). The proxy variables are refused.
 	Env []EnvVarApplyConfiguration `json:"env,omitempty"`
 	// ports are what a ToolRegistry handler addresses by name (1 to 8). Immutable.
 	Ports []ClassPortApplyConfiguration `json:"ports,omitempty"`
@@ -34,13 +34,13 @@ type SandboxClassSpecApplyConfiguration struct {
 	Trusted *bool `json:"trusted,omitempty"`
 	// runtimeClassName names a RuntimeClass; unset means the cluster's default. It is not checked to exist.
 	RuntimeClassName *string `json:"runtimeClassName,omitempty"`
-	// nodeSelector restricts the nodes that a sandbox may run on.
+	// nodeSelector restricts the nodes that a sandbox may run on (at most 64 labels).
 	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
-	// tolerations lets a sandbox run on tainted nodes.
+	// tolerations lets a sandbox run on tainted nodes (at most 64).
 	Tolerations []v1.Toleration `json:"tolerations,omitempty"`
 	// egress is what a sandbox may reach. Unset means nothing, DNS included.
 	Egress *EgressApplyConfiguration `json:"egress,omitempty"`
-	// mounts are the roles that a claim may mount at the workspace. Unset offers a scratch mount only.
+	// mounts are the roles that a claim may mount at the workspace (at most 64). Unset offers a scratch mount only.
 	Mounts []ClassMountApplyConfiguration `json:"mounts,omitempty"`
 	// connections are the roles that a sandbox offers for Connections (at most 16).
 	Connections []ClassConnectionApplyConfiguration `json:"connections,omitempty"`

@@ -17,7 +17,7 @@ import (
 type ScratchVolumeApplyConfiguration struct {
 	// name is the volume's name, a DNS label.
 	Name *string `json:"name,omitempty"`
-	// mountPath is an absolute path in the container.
+	// mountPath is an absolute path in the container (at most 1024 characters).
 	MountPath *string `json:"mountPath,omitempty"`
 	// sizeLimit bounds the volume; positive.
 	SizeLimit *resource.Quantity `json:"sizeLimit,omitempty"`

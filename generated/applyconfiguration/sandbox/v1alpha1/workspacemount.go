@@ -10,7 +10,7 @@ package v1alpha1
 //
 // WorkspaceMount says where the workspace directory appears.
 type WorkspaceMountApplyConfiguration struct {
-	// mountPath is an absolute path in the container.
+	// mountPath is an absolute path in the container (at most 1024 characters).
 	MountPath *string `json:"mountPath,omitempty"`
 }
 
