@@ -23,7 +23,7 @@ import (
 	"github.com/altairalabs/omnia-sandboxes/registry/refusal"
 )
 
-// auditClaim is the audit annotation that says which claim "-" resolved to.
+// auditClaim is the audit annotation that says which claim, or claims of a session, "-" resolved to.
 const auditClaim = "sandbox.omnia/claim"
 
 // AcquireREST serves sandboxclaims/{name}/acquire: it finds the claim of a runtime, session and handle, or creates it,

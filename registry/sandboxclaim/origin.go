@@ -44,16 +44,11 @@ func writtenByAcquire(claim *sandbox.SandboxClaim) bool {
 
 // acquireOnly names the first field of spec that only acquire may write; empty if there is none.
 func acquireOnly(spec *sandbox.SandboxClaimSpec) string {
-	mounts := spec.Mounts
-	if spec.Mount != nil {
-		mounts = append(slices.Clip(mounts), *spec.Mount)
-	}
-	for _, m := range mounts {
-		if m.Role != "" && m.Role != sandbox.MountRoleScratch {
-			return "spec.mounts"
-		}
-	}
 	switch {
+	case slices.ContainsFunc(spec.Mounts, beyondScratch):
+		return "spec.mounts"
+	case spec.Mount != nil && beyondScratch(*spec.Mount):
+		return "spec.mount"
 	case spec.TargetPath != "":
 		return "spec.targetPath"
 	case len(spec.Connections) > 0:
@@ -66,4 +61,9 @@ func acquireOnly(spec *sandbox.SandboxClaimSpec) string {
 		return "spec.enrolment"
 	}
 	return ""
+}
+
+// beyondScratch says whether a mount is of anything but the claim's own directory.
+func beyondScratch(m sandbox.SandboxMount) bool {
+	return m.Role != "" && m.Role != sandbox.MountRoleScratch
 }

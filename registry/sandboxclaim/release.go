@@ -3,10 +3,12 @@ package sandboxclaim
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/audit"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/apiserver/pkg/util/dryrun"
@@ -57,6 +59,9 @@ func (r *ReleaseREST) Create(ctx context.Context, name string, obj runtime.Objec
 		return nil, err
 	}
 	body.Status = sandbox.SandboxReleaseStatus{}
+	if len(claims) > 0 {
+		audit.AddAuditAnnotation(ctx, auditClaim, namesOf(claims))
+	}
 	for i := range claims {
 		released, err := r.release(ctx, &claims[i], dryrun.IsDryRun(options.DryRun))
 		if err != nil {
@@ -86,6 +91,14 @@ func (r *ReleaseREST) find(ctx context.Context, name string, body *sandbox.Sandb
 		return nil, err
 	}
 	return []sandbox.SandboxClaim{*claim}, nil
+}
+
+func namesOf(claims []sandbox.SandboxClaim) string {
+	names := make([]string, len(claims))
+	for i := range claims {
+		names[i] = claims[i].Name
+	}
+	return strings.Join(names, ",")
 }
 
 // release deletes a claim that is live; a Failed one is left to whoever looks at it, a terminating one is gone already.
