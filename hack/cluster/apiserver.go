@@ -16,7 +16,8 @@ func (c *cluster) apiServer() component {
 			"--client-ca-file=" + c.pki(clusterCA+".crt"),
 			"--service-cluster-ip-range=" + serviceCIDR,
 			"--authorization-mode=Node,RBAC",
-			"--enable-admission-plugins=NodeRestriction",
+			// The second is what a stricter cluster has: whoever sets an owner reference that blocks must be allowed to.
+			"--enable-admission-plugins=NodeRestriction,OwnerReferencesPermissionEnforcement",
 			"--allow-privileged=true",
 
 			"--etcd-servers=" + etcdURL,

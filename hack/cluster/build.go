@@ -80,5 +80,6 @@ func buildOwn(ctx context.Context, l layout) error {
 	if err := image.Compile(ctx, l.root, "./hack/cluster/hostpath", l.bin(hostpathProvisioner)); err != nil {
 		return err
 	}
-	return image.WritePackage(ctx, l.root, "./hack/pause", l.bin(pauseTar), image.Spec{Reference: pauseImage})
+	_, err := image.WritePackage(ctx, l.root, "./hack/pause", l.bin(pauseTar), image.Spec{Reference: pauseImage})
+	return err
 }

@@ -19,7 +19,7 @@ const (
 	ownNodeIP = "10.243.0.1"
 )
 
-// Ports that the cluster listens on. All but apiServerPort and kubeletPort are on loopback alone.
+// Ports that the cluster listens on. All but apiServerPort, kubeletPort and etcdPort are on loopback alone.
 const (
 	etcdPort              = 2379
 	etcdPeerPort          = 2380

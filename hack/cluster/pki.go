@@ -61,7 +61,7 @@ func requests(nodeIP string) []request {
 		{name: "kubelet-server", ca: clusterCA, user: "system:node:" + nodeName, groups: []string{"system:nodes"},
 			dns: []string{nodeName}, ips: []string{nodeIP}},
 		{name: "front-proxy-client", ca: frontProxyCA, user: "front-proxy-client"},
-		{name: "etcd-server", ca: etcdCA, user: "etcd", dns: []string{"localhost"}, ips: []string{"127.0.0.1"}},
+		{name: "etcd-server", ca: etcdCA, user: "etcd", dns: []string{"localhost"}, ips: []string{"127.0.0.1", nodeIP}},
 		{name: "etcd-client", ca: etcdCA, user: "etcd-client"},
 
 		{name: "admin", ca: clusterCA, user: "admin", groups: []string{masters}},

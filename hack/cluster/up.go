@@ -120,6 +120,7 @@ func (c *cluster) info() *info.Cluster {
 		NodeIP:        c.nodeIP,
 		Server:        c.server(),
 		Etcd:          etcdURL,
+		EtcdForPods:   c.etcdPodURL(),
 		PodCIDR:       podCIDR,
 		FakePodCIDR:   fakePodCIDR,
 		ServiceCIDR:   serviceCIDR,

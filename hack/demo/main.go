@@ -4,7 +4,7 @@
 //
 //	go run ./hack/demo           show everything
 //	go run ./hack/demo images    only build and load the sample images
-//	go run ./hack/demo stop      end the server that the demo left running
+//	go run ./hack/demo stop      end the server that the demo left running, with its data
 //
 // It refuses to send anything out of the machine: the "outside" that a sandbox must not reach is a network namespace
 // with a server of its own, and is gone afterwards.
@@ -48,7 +48,7 @@ func run(ctx context.Context, args []string) error {
 	case "images":
 		return cluster.LoadSampleImages(ctx)
 	case "stop":
-		return cluster.StopDemoServer(ctx)
+		return cluster.StopInstallation(ctx)
 	default:
 		return fmt.Errorf("unknown command %q: give none, images or stop", args[0])
 	}

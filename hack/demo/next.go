@@ -22,6 +22,9 @@ What to try next, in this folder. The cluster and the server go on.
    kubectl edit csbc shell-small                                # reaches only sandboxes that are admitted later
    kubectl auth can-i create sandboxclaims.sandbox.omnia --subresource=acquire -n %[3]s --as=system:serviceaccount:%[3]s:%[7]s
 
+   kubectl logs -n sandbox-system sandbox-apiserver-0            # the server's own
+   kubectl delete pod -n sandbox-system sandbox-apiserver-0      # it comes back with its claims; the sandboxes go on
+
    go run ./hack/demo            # all of this again
    go run ./hack/demo stop       # end the server
    go run ./hack/cluster down    # end the cluster, and leave nothing

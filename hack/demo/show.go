@@ -31,7 +31,7 @@ func show(ctx context.Context, out io.Writer) error {
 		tell  func(context.Context, *story, *framework.Cluster) error
 	}{
 		{"A sandbox image and an agent image", loadImages},
-		{"The sandbox server, behind the cluster's aggregator", startServer},
+		{"The sandbox server, behind the cluster's aggregator", installServer},
 		{"An AgentRuntime that may have sandboxes, and a class of sandbox", applySamples},
 		{"An agent's pod gets a sandbox and works in it", playAgent},
 		{"The same by hand, twice: one handle is one sandbox", acquireByHand},
@@ -45,7 +45,7 @@ func show(ctx context.Context, out io.Writer) error {
 		}
 	}
 	next(s, cluster)
-	return s.servers.Leave()
+	return s.installation.Leave()
 }
 
 // playAgent runs the sample agent as Omnia would: in a pod with the runtime's ServiceAccount and labels.

@@ -11,9 +11,9 @@ import (
 
 // story tells a person what happens: numbered chapters of what was asked, what came back, and how long it took.
 type story struct {
-	out     io.Writer
-	chapter int
-	servers *framework.Servers // what the story runs on, once it is started
+	out          io.Writer
+	chapter      int
+	installation *framework.Installation // what the story runs on, once it is there
 }
 
 // begin begins a chapter.

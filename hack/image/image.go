@@ -76,36 +76,36 @@ func Build(spec Spec) (v1.Image, error) {
 	return img, nil
 }
 
-// Write builds the image and writes it as a tarball to file.
-func Write(file string, spec Spec) error {
+// Write builds the image, writes it as a tarball to file, and gives its digest.
+func Write(file string, spec Spec) (v1.Hash, error) {
 	tag, err := name.NewTag(spec.Reference, name.StrictValidation)
 	if err != nil {
-		return fmt.Errorf("image reference %q: %w (give registry/name:tag)", spec.Reference, err)
+		return v1.Hash{}, fmt.Errorf("image reference %q: %w (give registry/name:tag)", spec.Reference, err)
 	}
 	img, err := Build(spec)
 	if err != nil {
-		return err
+		return v1.Hash{}, err
 	}
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-		return err
+		return v1.Hash{}, err
 	}
 	if err := tarball.WriteToFile(file, tag, img); err != nil {
-		return fmt.Errorf("writing image tarball %s: %w", file, err)
+		return v1.Hash{}, fmt.Errorf("writing image tarball %s: %w", file, err)
 	}
-	return nil
+	return img.Digest()
 }
 
 // WritePackage compiles the Go main package pkg of the module in dir as a static binary and writes its image to file.
-// The binary, and so the entrypoint, is named after the package's folder.
-func WritePackage(ctx context.Context, dir, pkg, file string, spec Spec) error {
+// The binary, and so the entrypoint, is named after the package's folder. It gives the image's digest.
+func WritePackage(ctx context.Context, dir, pkg, file string, spec Spec) (v1.Hash, error) {
 	tmp, err := os.MkdirTemp("", "image-")
 	if err != nil {
-		return err
+		return v1.Hash{}, err
 	}
 	defer func() { _ = os.RemoveAll(tmp) }()
 	spec.Binary = filepath.Join(tmp, filepath.Base(filepath.Join(dir, pkg)))
 	if err := Compile(ctx, dir, pkg, spec.Binary); err != nil {
-		return err
+		return v1.Hash{}, err
 	}
 	return Write(file, spec)
 }

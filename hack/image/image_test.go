@@ -25,7 +25,7 @@ func TestWriteSameBinaryDifferentTimes_SameTarball(t *testing.T) {
 	for i, modified := range []time.Time{time.Unix(1, 0), time.Unix(1_000_000, 0)} {
 		out := filepath.Join(t.TempDir(), "image.tar")
 		binary := writeBinary(t, os.FileMode(0o700+0o055*i), modified)
-		if err := Write(out, Spec{Reference: "omnia.local/server:1", Binary: binary}); err != nil {
+		if _, err := Write(out, Spec{Reference: "omnia.local/server:1", Binary: binary}); err != nil {
 			t.Fatal(err)
 		}
 		content, err := os.ReadFile(out)
@@ -36,6 +36,38 @@ func TestWriteSameBinaryDifferentTimes_SameTarball(t *testing.T) {
 	}
 	if !bytes.Equal(tarballs[0], tarballs[1]) {
 		t.Error("two builds of the same binary differ")
+	}
+}
+
+func TestWritePackage_SameSourceInAnotherFolder_SameDigest(t *testing.T) {
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const program = "hack/pause"
+	elsewhere := t.TempDir()
+	if err := os.CopyFS(filepath.Join(elsewhere, program), os.DirFS(filepath.Join(root, program))); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"go.mod", "go.sum"} {
+		content, err := os.ReadFile(filepath.Join(root, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(elsewhere, name), content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var digests []string
+	for _, dir := range []string{root, elsewhere} {
+		digest, err := WritePackage(t.Context(), dir, "./"+program, filepath.Join(t.TempDir(), "image.tar"), Spec{Reference: "omnia.local/pause:1"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		digests = append(digests, digest.String())
+	}
+	if digests[0] != digests[1] {
+		t.Errorf("the same source gave %s and %s", digests[0], digests[1])
 	}
 }
 
@@ -62,7 +94,7 @@ func TestBuild_NumericUserAndEntrypoint(t *testing.T) {
 
 func TestWriteReferenceWithoutTag_Refused(t *testing.T) {
 	binary := writeBinary(t, 0o755, time.Now())
-	if err := Write(filepath.Join(t.TempDir(), "x.tar"), Spec{Reference: "server", Binary: binary}); err == nil {
+	if _, err := Write(filepath.Join(t.TempDir(), "x.tar"), Spec{Reference: "server", Binary: binary}); err == nil {
 		t.Error("a reference without registry and tag was accepted")
 	}
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/altairalabs/omnia-sandboxes/apis/sandbox"
 	"github.com/altairalabs/omnia-sandboxes/apis/sandbox/v1alpha1"
+	"github.com/altairalabs/omnia-sandboxes/pkg/servingcert"
 )
 
 const (
@@ -24,6 +25,8 @@ const (
 	DefaultEtcdPrefix = "/registry/sandbox.omnia"
 	// DefaultEmbeddedEtcdDir is where the embedded etcd keeps its data.
 	DefaultEmbeddedEtcdDir = "/var/lib/sandbox-apiserver/etcd"
+	// DefaultServiceName is the Service that the APIService names.
+	DefaultServiceName = "sandbox-apiserver"
 	// DefaultMaxWaiters is how many acquires may wait at once in one replica.
 	DefaultMaxWaiters = 10000
 
@@ -47,8 +50,14 @@ type Options struct {
 	EmbeddedEtcdQuotaBytes int64
 	// MaxWaiters is how many acquires may wait at once; further ones are answered at once and told to ask again.
 	MaxWaiters int
-	// LeaderElectionNamespace holds the Lease of the replica that runs the controllers.
-	LeaderElectionNamespace string
+	// Namespace is where the server runs: it holds the Lease of the replica that runs the controllers, the server's Service
+	// and the Secret of its serving certificate.
+	Namespace string
+	// ServiceName is the server's Service, whose name the serving certificate that the server keeps is for.
+	ServiceName string
+	// ServingCertSecret is the Secret in which the server keeps a serving certificate of its own making, the APIService's
+	// caBundle with it. Empty: the certificate is somebody else's, and given by files.
+	ServingCertSecret string
 	// HostQPS and HostBurst bound the controllers' requests to the host cluster.
 	HostQPS   float32
 	HostBurst int
@@ -57,14 +66,15 @@ type Options struct {
 // NewOptions gives the defaults.
 func NewOptions() *Options {
 	o := &Options{
-		Generic:                 genericoptions.NewRecommendedOptions(DefaultEtcdPrefix, Codecs.LegacyCodec(v1alpha1.SchemeGroupVersion)),
-		ServerRun:               genericoptions.NewServerRunOptions(),
-		Logs:                    logsapi.NewLoggingConfiguration(),
-		EmbeddedEtcdQuotaBytes:  defaultEtcdQuotaBytes,
-		MaxWaiters:              DefaultMaxWaiters,
-		LeaderElectionNamespace: ownNamespace(),
-		HostQPS:                 200,
-		HostBurst:               400,
+		Generic:                genericoptions.NewRecommendedOptions(DefaultEtcdPrefix, Codecs.LegacyCodec(v1alpha1.SchemeGroupVersion)),
+		ServerRun:              genericoptions.NewServerRunOptions(),
+		Logs:                   logsapi.NewLoggingConfiguration(),
+		EmbeddedEtcdQuotaBytes: defaultEtcdQuotaBytes,
+		MaxWaiters:             DefaultMaxWaiters,
+		Namespace:              ownNamespace(),
+		ServiceName:            DefaultServiceName,
+		HostQPS:                200,
+		HostBurst:              400,
 	}
 	// Without a versioner, discovery has no storageVersionHash.
 	o.Generic.Etcd.StorageConfig.EncodeVersioner = runtime.NewMultiGroupVersioner(v1alpha1.SchemeGroupVersion, schema.GroupKind{Group: sandbox.GroupName})
@@ -87,7 +97,9 @@ func (o *Options) Flags() *cliflag.NamedFlagSets {
 	own.StringVar(&o.EmbeddedEtcdDir, "embedded-etcd-dir", o.EmbeddedEtcdDir, "Folder of the etcd that runs inside the process where --etcd-servers names no other. More than one replica needs --etcd-servers. (default \""+DefaultEmbeddedEtcdDir+"\")")
 	own.Int64Var(&o.EmbeddedEtcdQuotaBytes, "embedded-etcd-quota-bytes", o.EmbeddedEtcdQuotaBytes, "How large the embedded etcd's database may grow before writes are refused.")
 	own.IntVar(&o.MaxWaiters, "max-waiters", o.MaxWaiters, "How many acquires may wait in this replica at once. Further ones are answered at once and told when to ask again.")
-	own.StringVar(&o.LeaderElectionNamespace, "leader-elect-namespace", o.LeaderElectionNamespace, "Namespace of the Lease of the replica that runs the controllers.")
+	own.StringVar(&o.Namespace, "namespace", o.Namespace, "Namespace that the server runs in: of the Lease of the replica that runs the controllers, of its Service, and of its serving certificate's Secret.")
+	own.StringVar(&o.ServiceName, "service-name", o.ServiceName, "Name of the server's Service. The serving certificate that --serving-cert-secret keeps is for it.")
+	own.StringVar(&o.ServingCertSecret, "serving-cert-secret", o.ServingCertSecret, "Secret in --namespace, empty at first, in which the server keeps a CA and a serving certificate that it issues and renews by itself. It writes the certificate to --cert-dir and keeps the APIService's caBundle. Unset, give --tls-cert-file and --tls-private-key-file, as cert-manager makes them, and keep the caBundle otherwise.")
 	own.Float32Var(&o.HostQPS, "kube-api-qps", o.HostQPS, "Requests a second that the controllers may make to the host cluster.")
 	own.IntVar(&o.HostBurst, "kube-api-burst", o.HostBurst, "Requests that the controllers may make to the host cluster at once.")
 
@@ -112,6 +124,21 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	}
 }
 
+// validateServingCert holds that the certificate is kept by one, in one place.
+func (o *Options) validateServingCert() []error {
+	if o.ServingCertSecret == "" {
+		return nil
+	}
+	var errs []error
+	if serving := o.Generic.SecureServing.ServerCert; serving.CertKey.CertFile != servingcert.Files(serving.CertDirectory).CertFile() {
+		errs = append(errs, errors.New("--serving-cert-secret and --tls-cert-file are both set: give one of the two"))
+	}
+	if o.ServiceName == "" {
+		errs = append(errs, errors.New("--service-name is empty: name the Service that the serving certificate is for"))
+	}
+	return errs
+}
+
 // Complete fills in what follows from what was given: authentication and authorization are the host cluster's, reached
 // as its API is, and storage is the embedded etcd where no other is named.
 func (o *Options) Complete() error {
@@ -124,6 +151,10 @@ func (o *Options) Complete() error {
 	}
 	if o.EmbeddedEtcdDir == "" && !o.hasEtcdServers() {
 		o.EmbeddedEtcdDir = DefaultEmbeddedEtcdDir
+	}
+	if serving := &o.Generic.SecureServing.ServerCert; o.ServingCertSecret != "" && serving.CertKey.CertFile == "" {
+		files := servingcert.Files(serving.CertDirectory)
+		serving.CertKey.CertFile, serving.CertKey.KeyFile = files.CertFile(), files.KeyFile()
 	}
 	if err := o.ServerRun.Complete(); err != nil {
 		return fmt.Errorf("completing the serving options: %w", err)
@@ -150,9 +181,10 @@ func (o *Options) Validate() error {
 	if o.EmbeddedEtcdQuotaBytes <= 0 {
 		errs = append(errs, fmt.Errorf("--embedded-etcd-quota-bytes is %d: it must be positive", o.EmbeddedEtcdQuotaBytes))
 	}
-	if o.LeaderElectionNamespace == "" {
-		errs = append(errs, errors.New("--leader-elect-namespace is empty: name a namespace in which the server may write Leases"))
+	if o.Namespace == "" {
+		errs = append(errs, errors.New("--namespace is empty: name the namespace that the server runs in, and may write Leases in"))
 	}
+	errs = append(errs, o.validateServingCert()...)
 	if o.hasEtcdServers() {
 		errs = append(errs, o.Generic.Etcd.Validate()...)
 	}

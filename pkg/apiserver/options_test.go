@@ -22,17 +22,22 @@ func TestValidate(t *testing.T) {
 		args []string
 		says string // empty: valid
 	}{
-		"an etcd cluster: valid":       {[]string{"--etcd-servers=https://etcd:2379"}, ""},
-		"an embedded etcd: valid":      {[]string{"--embedded-etcd-dir=/data"}, ""},
-		"two storages":                 {[]string{"--etcd-servers=https://etcd:2379", "--embedded-etcd-dir=/data"}, "give one of the two"},
-		"a negative number of waiters": {[]string{"--embedded-etcd-dir=/data", "--max-waiters=-1"}, "--max-waiters is -1"},
-		"no quota":                     {[]string{"--embedded-etcd-dir=/data", "--embedded-etcd-quota-bytes=0"}, "--embedded-etcd-quota-bytes is 0"},
-		"no namespace for the Lease":   {[]string{"--embedded-etcd-dir=/data", "--leader-elect-namespace="}, "--leader-elect-namespace is empty"},
-		"all that is wrong is said":    {[]string{"--max-waiters=-1", "--embedded-etcd-quota-bytes=0"}, "--embedded-etcd-quota-bytes is 0"},
+		"an etcd cluster: valid":                     {[]string{"--etcd-servers=https://etcd:2379"}, ""},
+		"an embedded etcd: valid":                    {[]string{"--embedded-etcd-dir=/data"}, ""},
+		"two storages":                               {[]string{"--etcd-servers=https://etcd:2379", "--embedded-etcd-dir=/data"}, "give one of the two"},
+		"a negative number of waiters":               {[]string{"--embedded-etcd-dir=/data", "--max-waiters=-1"}, "--max-waiters is -1"},
+		"no quota":                                   {[]string{"--embedded-etcd-dir=/data", "--embedded-etcd-quota-bytes=0"}, "--embedded-etcd-quota-bytes is 0"},
+		"no namespace of its own":                    {[]string{"--embedded-etcd-dir=/data", "--namespace="}, "--namespace is empty"},
+		"a certificate that the server keeps: valid": {[]string{"--embedded-etcd-dir=/data", "--serving-cert-secret=cert"}, ""},
+		"a certificate of two keepers":               {[]string{"--embedded-etcd-dir=/data", "--serving-cert-secret=cert", "--tls-cert-file=/tls.crt", "--tls-private-key-file=/tls.key"}, "give one of the two"},
+		"a certificate for no Service":               {[]string{"--embedded-etcd-dir=/data", "--serving-cert-secret=cert", "--service-name="}, "--service-name is empty"},
+		"all that is wrong is said":                  {[]string{"--max-waiters=-1", "--embedded-etcd-quota-bytes=0"}, "--embedded-etcd-quota-bytes is 0"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			err := parsed(t, tt.args...).Validate()
+			o := parsed(t, tt.args...)
+			require.NoError(t, o.Complete())
+			err := o.Validate()
 			if tt.says == "" {
 				require.NoError(t, err)
 				return
@@ -57,6 +62,13 @@ func TestCompleteEmbedsEtcdWhereNoOtherIsNamed(t *testing.T) {
 	o = parsed(t, "--etcd-servers=https://etcd:2379")
 	require.NoError(t, o.Complete())
 	assert.False(t, o.embedded())
+}
+
+func TestCompleteServesFromTheCertDirectoryWhatTheServerKeeps(t *testing.T) {
+	o := parsed(t, "--serving-cert-secret=cert", "--cert-dir=/certs")
+	require.NoError(t, o.Complete())
+	assert.Equal(t, "/certs/tls.crt", o.Generic.SecureServing.ServerCert.CertKey.CertFile)
+	assert.Equal(t, "/certs/tls.key", o.Generic.SecureServing.ServerCert.CertKey.KeyFile)
 }
 
 func TestNoProtobufIsOffered(t *testing.T) {

@@ -7,14 +7,22 @@ import (
 	"golang.org/x/sync/errgroup"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/altairalabs/omnia-sandboxes/apis/sandbox/v1alpha1"
 	"github.com/altairalabs/omnia-sandboxes/pkg/controller"
 	"github.com/altairalabs/omnia-sandboxes/pkg/etcd"
+	"github.com/altairalabs/omnia-sandboxes/pkg/servingcert"
 )
 
-// Run serves until ctx ends, or until storage or serving fails. It returns when everything has stopped.
+// apiServiceName is the APIService that sends our group's requests here.
+var apiServiceName = v1alpha1.SchemeGroupVersion.Version + "." + v1alpha1.SchemeGroupVersion.Group
+
+// Run serves until ctx ends, or until storage, the serving certificate or serving fails. It returns when everything has
+// stopped.
 func (o *Options) Run(ctx context.Context) error {
 	log.SetLogger(klog.Background())
 	// Storage outlives the server that writes to it, so it starts first, stops last, and has a context of its own.
@@ -28,6 +36,48 @@ func (o *Options) Run(ctx context.Context) error {
 		storageFailed = storage.Failed()
 		o.Generic.Etcd.StorageConfig.Transport.ServerList = []string{storage.Endpoint()}
 	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return failedStorage(ctx, storageFailed) })
+	group.Go(func() error {
+		if err := o.keepServingCert(ctx, group); err != nil {
+			return err
+		}
+		return o.serve(ctx, group)
+	})
+	return group.Wait()
+}
+
+func failedStorage(ctx context.Context, failed <-chan error) error {
+	select {
+	case err := <-failed:
+		return fmt.Errorf("the embedded etcd ended: %w", err)
+	case <-ctx.Done():
+		return nil
+	}
+}
+
+// keepServingCert starts to keep the serving certificate, if it is the server's own to keep, and waits until there is one.
+func (o *Options) keepServingCert(ctx context.Context, group *errgroup.Group) error {
+	if o.ServingCertSecret == "" {
+		return nil
+	}
+	host, err := clientcmd.BuildConfigFromFlags("", o.Generic.CoreAPI.CoreAPIKubeconfigPath)
+	if err != nil {
+		return fmt.Errorf("finding the host cluster: %w", err)
+	}
+	keeper, err := servingcert.New(ctx, servingcert.Config{
+		Host: host, Namespace: o.Namespace, Secret: o.ServingCertSecret, Service: o.ServiceName, APIService: apiServiceName,
+		Dir: o.Generic.SecureServing.ServerCert.CertDirectory, Clock: clock.RealClock{},
+	})
+	if err != nil {
+		return err
+	}
+	group.Go(func() error { return keeper.Run(ctx) })
+	return keeper.Wait(ctx)
+}
+
+// serve builds the server and runs its parts in the group.
+func (o *Options) serve(ctx context.Context, group *errgroup.Group) error {
 	config, err := o.Config()
 	if err != nil {
 		return err
@@ -36,20 +86,15 @@ func (o *Options) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return server.run(ctx, storageFailed, controller.Config{
-		Host: hostConfig(config.Generic.ClientConfig, o), Loopback: config.Generic.LoopbackClientConfig,
-		LeaderElectionNamespace: o.LeaderElectionNamespace, Clock: config.Clock,
+	host := rest.CopyConfig(config.Generic.ClientConfig)
+	host.QPS, host.Burst = o.HostQPS, o.HostBurst
+	return server.run(ctx, group, controller.Config{
+		Host: host, Loopback: config.Generic.LoopbackClientConfig, Namespace: o.Namespace, Clock: config.Clock,
 	})
 }
 
-func hostConfig(config *rest.Config, o *Options) *rest.Config {
-	own := rest.CopyConfig(config)
-	own.QPS, own.Burst = o.HostQPS, o.HostBurst
-	return own
-}
-
-// run runs the parts together: the end of one that is needed to serve ends the others.
-func (s *Server) run(ctx context.Context, storageFailed <-chan error, controllers controller.Config) error {
+// run runs the server's parts in the group: the end of one that is needed to serve ends the others.
+func (s *Server) run(ctx context.Context, group *errgroup.Group, controllers controller.Config) error {
 	serving := make(chan struct{})
 	if err := s.Generic.AddPostStartHook("sandbox-controllers", func(genericapiserver.PostStartHookContext) error {
 		close(serving)
@@ -63,7 +108,6 @@ func (s *Server) run(ctx context.Context, storageFailed <-chan error, controller
 	}); err != nil {
 		return fmt.Errorf("adding a shutdown hook: %w", err)
 	}
-	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return s.Generic.PrepareRun().RunWithContext(ctx) })
 	group.Go(func() error { return s.neighbours.Start(ctx) })
 	group.Go(func() error { s.waiters.Run(ctx); return nil })
@@ -76,13 +120,5 @@ func (s *Server) run(ctx context.Context, storageFailed <-chan error, controller
 			return nil
 		}
 	})
-	group.Go(func() error {
-		select {
-		case err := <-storageFailed:
-			return fmt.Errorf("the embedded etcd ended: %w", err)
-		case <-ctx.Done():
-			return nil
-		}
-	})
-	return group.Wait()
+	return nil
 }

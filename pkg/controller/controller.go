@@ -50,8 +50,8 @@ type Config struct {
 	Host *rest.Config
 	// Loopback leads to our own group, past the aggregator.
 	Loopback *rest.Config
-	// LeaderElectionNamespace holds the Lease.
-	LeaderElectionNamespace string
+	// Namespace is the server's own. It holds the Lease.
+	Namespace string
 	// Clock tells the time.
 	Clock clock.Clock
 }
@@ -84,7 +84,7 @@ func runOnce(ctx context.Context, cfg Config) error {
 		Logger:                        klog.FromContext(ctx),
 		LeaderElection:                true,
 		LeaderElectionID:              leaseName,
-		LeaderElectionNamespace:       cfg.LeaderElectionNamespace,
+		LeaderElectionNamespace:       cfg.Namespace,
 		LeaderElectionReleaseOnCancel: true,
 		Metrics:                       metricsserver.Options{BindAddress: "0"}, // the API server serves them
 		GracefulShutdownTimeout:       ptr.To(shutdownTimeout),

@@ -20,7 +20,7 @@ func TestRunEndsWithItsContextWhileNothingAnswers(t *testing.T) {
 	defer cancel()
 	done := make(chan error, 1)
 	go func() {
-		done <- Run(ctx, Config{Host: nowhere, Loopback: nowhere, LeaderElectionNamespace: "default", Clock: clock.RealClock{}})
+		done <- Run(ctx, Config{Host: nowhere, Loopback: nowhere, Namespace: "default", Clock: clock.RealClock{}})
 	}()
 	select {
 	case err := <-done:

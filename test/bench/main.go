@@ -83,9 +83,12 @@ func run(ctx context.Context, rounds int, fake bool) (err error) {
 	if err != nil {
 		return err
 	}
-	return inTurns(ctx, "a Bound sandbox", 10*rounds,
+	if err := inTurns(ctx, "a Bound sandbox", 10*rounds,
 		path{"acquire", func(ctx context.Context, _ int) (time.Duration, error) { return b.acquireBound(ctx) }},
-		path{"GET of its claim", func(ctx context.Context, _ int) (time.Duration, error) { return b.getClaim(ctx, name) }})
+		path{"GET of its claim", func(ctx context.Context, _ int) (time.Duration, error) { return b.getClaim(ctx, name) }}); err != nil {
+		return err
+	}
+	return b.waiting(ctx, 5*rounds, name)
 }
 
 // path is something that takes time; round tells its calls apart.
@@ -95,29 +98,38 @@ type path struct {
 }
 
 // inTurns measures a path and its floor alternately and prints both, with the ratio of their quantiles.
-func inTurns(ctx context.Context, title string, rounds int, measured, floor path) error {
-	var ours, theirs []time.Duration
+func inTurns(ctx context.Context, title string, rounds int, ours, floor path) error {
+	var took, floorTook []time.Duration
 	for i := range rounds + warmUp {
-		a, err := measured.take(ctx, i)
+		a, err := ours.take(ctx, i)
 		if err != nil {
-			return fmt.Errorf("%s: %s: %w", title, measured.name, err)
+			return fmt.Errorf("%s: %s: %w", title, ours.name, err)
 		}
 		b, err := floor.take(ctx, i)
 		if err != nil {
 			return fmt.Errorf("%s: %s: %w", title, floor.name, err)
 		}
 		if i >= warmUp {
-			ours, theirs = append(ours, a), append(theirs, b)
+			took, floorTook = append(took, a), append(floorTook, b)
 		}
 	}
-	fmt.Printf("%s (%d each, in turns)\n", title, rounds)
-	line := func(name string, d []time.Duration) {
-		fmt.Printf("  %-40s p50 %10s   p90 %10s\n", name, at(d, 50), at(d, 90))
-	}
-	line(measured.name, ours)
-	line(floor.name, theirs)
-	fmt.Printf("  %-40s p50 %10.2f   p90 %10.2f\n\n", "ratio", ratio(ours, theirs, 50), ratio(ours, theirs, 90))
+	show(title, measured{ours.name, took}, measured{floor.name, floorTook})
 	return nil
+}
+
+// measured is how long each call of something took.
+type measured struct {
+	name string
+	took []time.Duration
+}
+
+// show prints two things that were measured in turns, with the ratio of their quantiles.
+func show(title string, ours, floor measured) {
+	fmt.Printf("%s (%d each, in turns)\n", title, len(ours.took))
+	for _, m := range []measured{ours, floor} {
+		fmt.Printf("  %-40s p50 %10s   p90 %10s\n", m.name, at(m.took, 50), at(m.took, 90))
+	}
+	fmt.Printf("  %-40s p50 %10.2f   p90 %10.2f\n\n", "ratio", ratio(ours.took, floor.took, 50), ratio(ours.took, floor.took, 90))
 }
 
 func at(d []time.Duration, percent int) time.Duration {
@@ -142,9 +154,11 @@ func prepare(ctx context.Context, c *framework.Cluster, fake bool) (*bench, erro
 		class.OnFakeNodes()
 	}
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: runtimeName + "-facade"}}
+	never := framework.MakeClass("nowhere").With(func(s *v1alpha1.SandboxClassSpec) { s.NodeSelector = map[string]string{"sandbox.omnia/nowhere": ""} })
 	for _, object := range []framework.Object{
-		class.In(b.namespace), account,
-		framework.MakeToolRegistry("tools", b.namespace).SandboxOf("shell", v1alpha1.SandboxClassKind, b.namespace).Obj(),
+		class.In(b.namespace), never.In(b.namespace), account,
+		framework.MakeToolRegistry("tools", b.namespace).SandboxOf("shell", v1alpha1.SandboxClassKind, b.namespace).
+			SandboxOf("nowhere", v1alpha1.SandboxClassKind, "nowhere").Obj(),
 		framework.MakeRuntime(runtimeName, b.namespace).ToolRegistry("tools").Obj(),
 	} {
 		if err := c.Client.Create(ctx, object); err != nil {

@@ -14,26 +14,28 @@ import (
 // Object is any Kubernetes object.
 type Object = client.Object
 
-// sampleImages are the images of this repository's sample programs, by the folder that they are built from.
-var sampleImages = []struct{ folder, reference string }{
-	{"./test/images/sandbox", SandboxImage},
-	{"./test/images/agent", AgentImage},
-}
-
 // LoadSampleImages builds the sample sandbox and the sample agent and loads both on the real node.
 func (c *Cluster) LoadSampleImages(ctx context.Context) error {
+	return c.loadImages(ctx, map[string]image.Spec{
+		"./test/images/sandbox": {Reference: SandboxImage},
+		"./test/images/agent":   {Reference: AgentImage},
+	})
+}
+
+// loadImages builds images of main packages of this repository, by the packages' folders, and loads them on the node.
+func (c *Cluster) loadImages(ctx context.Context, images map[string]image.Spec) error {
 	args := []string{"run", "./hack/cluster", "load"}
-	for _, sample := range sampleImages {
-		tarball := filepath.Join(c.Info.Dir, "images", filepath.Base(sample.folder)+".tar")
-		if err := image.WritePackage(ctx, c.Root, sample.folder, tarball, image.Spec{Reference: sample.reference}); err != nil {
-			return fmt.Errorf("building image %s: %w", sample.reference, err)
+	for folder, spec := range images {
+		tarball := filepath.Join(c.Info.Dir, "images", filepath.Base(folder)+".tar")
+		if _, err := image.WritePackage(ctx, c.Root, folder, tarball, spec); err != nil {
+			return fmt.Errorf("building image %s: %w", spec.Reference, err)
 		}
 		args = append(args, tarball)
 	}
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = c.Root
 	if output, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("loading the sample images: %w\n%s", err, output)
+		return fmt.Errorf("loading images: %w\n%s", err, output)
 	}
 	return nil
 }

@@ -20,14 +20,24 @@ func (c *Cluster) Kubectl(ctx context.Context, args ...string) (string, error) {
 
 // KubectlAs is Kubectl with another kubeconfig.
 func (c *Cluster) KubectlAs(ctx context.Context, kubeconfig string, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, c.Info.Bin("kubectl"), append([]string{"--kubeconfig", kubeconfig}, args...)...)
-	cmd.Dir = c.Root
+	cmd := c.kubectl(ctx, kubeconfig, args...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil {
 		return stdout.String(), fmt.Errorf("kubectl %s: %w\n%s", strings.Join(args, " "), err, strings.TrimSpace(stderr.String()))
 	}
 	return stdout.String(), nil
+}
+
+// KubectlCommand is Kubectl that was not started yet, for whoever gives it input or variables, or reads while it runs.
+func (c *Cluster) KubectlCommand(ctx context.Context, args ...string) *exec.Cmd {
+	return c.kubectl(ctx, c.Info.Kubeconfig(), args...)
+}
+
+func (c *Cluster) kubectl(ctx context.Context, kubeconfig string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, c.Info.Bin("kubectl"), append([]string{"--kubeconfig", kubeconfig}, args...)...)
+	cmd.Dir = c.Root
+	return cmd
 }
 
 // Apply applies a kustomization of the repository, for instance manifests/samples.
@@ -37,13 +47,21 @@ func (c *Cluster) Apply(ctx context.Context, kustomization string) error {
 	return err
 }
 
-// Install applies what a server needs in the cluster before it starts: Omnia's CRDs, the server's identity and
-// permissions, and the right of every ServiceAccount to ask. It may be done again.
+// Install applies what servers that run as processes need in the cluster before they start: Omnia's CRDs, the server's
+// identity and permissions, and the right of every ServiceAccount to ask. It may be done again.
 func (c *Cluster) Install(ctx context.Context) error {
-	for _, kustomization := range []string{"manifests/omnia-crds", "manifests/base", "manifests/components/acquire-for-serviceaccounts"} {
+	for _, kustomization := range []string{"manifests/base/prerequisites", "manifests/components/acquire-for-serviceaccounts"} {
 		if err := c.Apply(ctx, kustomization); err != nil {
 			return fmt.Errorf("installing: %w", err)
 		}
+	}
+	return c.InstallOmnia(ctx)
+}
+
+// InstallOmnia applies Omnia's CRDs, as a cluster without Omnia needs them. It may be done again.
+func (c *Cluster) InstallOmnia(ctx context.Context) error {
+	if err := c.Apply(ctx, "manifests/omnia-crds"); err != nil {
+		return fmt.Errorf("installing: %w", err)
 	}
 	_, err := c.Kubectl(ctx, "wait", "--for=condition=Established", "--timeout=30s", "crd/agentruntimes.omnia.altairalabs.ai",
 		"crd/toolregistries.omnia.altairalabs.ai", "crd/workspaces.omnia.altairalabs.ai", "crd/connections.omnia.altairalabs.ai")

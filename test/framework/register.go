@@ -35,7 +35,7 @@ var apiServiceName = v1alpha1.SchemeGroupVersion.Version + "." + v1alpha1.Scheme
 // register makes a Service without a selector, an EndpointSlice per process (a slice has one set of ports), and the
 // APIService, and waits until the aggregator serves the group.
 func (c *Cluster) register(ctx context.Context, s *Servers) error {
-	if err := c.clearEndpoints(ctx); err != nil {
+	if err := c.clearEndpoints(ctx, allEndpoints); err != nil {
 		return err
 	}
 	if err := c.createService(ctx); err != nil {
@@ -62,13 +62,18 @@ func (c *Cluster) unregister(ctx context.Context) error {
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("removing the server's Service: %w", err)
 	}
-	return c.clearEndpoints(ctx)
+	return c.clearEndpoints(ctx, allEndpoints)
 }
 
-// clearEndpoints removes every EndpointSlice of the server's Service, also another set's.
-func (c *Cluster) clearEndpoints(ctx context.Context) error {
-	err := c.Kube.DiscoveryV1().EndpointSlices(SystemNamespace).DeleteCollection(ctx, metav1.DeleteOptions{},
-		metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + ServerName})
+const (
+	// allEndpoints are the EndpointSlices of the server's Service, madeEndpoints those that stand for processes of a set.
+	allEndpoints  = discoveryv1.LabelServiceName + "=" + ServerName
+	madeEndpoints = allEndpoints + ",!" + discoveryv1.LabelManagedBy
+)
+
+// clearEndpoints removes EndpointSlices of the server's Service, also another set's.
+func (c *Cluster) clearEndpoints(ctx context.Context, which string) error {
+	err := c.Kube.DiscoveryV1().EndpointSlices(SystemNamespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: which})
 	if err != nil {
 		return fmt.Errorf("removing the server's EndpointSlices: %w", err)
 	}

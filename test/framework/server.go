@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strconv"
 	"syscall"
 	"time"
@@ -52,7 +53,7 @@ func (s *Server) launch() error {
 	if s.Running() {
 		return fmt.Errorf("server %d runs already", s.Index)
 	}
-	p, err := spawn(s.log, s.set.options.Survive, s.set.options.Binary, s.args...)
+	p, err := spawn(s.log, s.set.options.Binary, s.args...)
 	if err != nil {
 		return err
 	}
@@ -111,16 +112,36 @@ func (s *Server) Tail() string {
 }
 
 // URL leads to the server itself, past the aggregator.
-func (s *Server) URL() string {
-	return "https://" + net.JoinHostPort(s.set.cluster.Info.NodeIP, strconv.Itoa(s.Port))
+func (s *Server) URL() string { return "https://" + s.Address() }
+
+// Address is the host and port of URL.
+func (s *Server) Address() string {
+	return net.JoinHostPort(s.set.cluster.Info.NodeIP, strconv.Itoa(s.Port))
 }
 
 // Direct is a caller's config that leads to this server, past the aggregator. The caller stays who it is.
 func (s *Server) Direct(caller *rest.Config) *rest.Config {
 	config := rest.CopyConfig(caller)
 	config.Host = s.URL()
-	config.CAData, config.CAFile = s.set.ca, ""
+	config.ServerName = serverHost
+	config.CAData, config.CAFile = nil, s.certFile()
 	return config
+}
+
+// certArgs say where the serving certificate is.
+func (s *Server) certArgs() []string {
+	if s.set.options.OwnCertificate {
+		return []string{"--serving-cert-secret=" + ServingCertSecret, "--cert-dir=" + filepath.Dir(s.certFile())}
+	}
+	return []string{"--tls-cert-file=" + s.certFile(), "--tls-private-key-file=" + s.set.file("tls.key")}
+}
+
+// certFile is the certificate that the server serves. Whoever holds it trusts the server by it.
+func (s *Server) certFile() string {
+	if s.set.options.OwnCertificate {
+		return s.set.file(fmt.Sprintf("certs-%d/tls.crt", s.Index))
+	}
+	return s.set.file("tls.crt")
 }
 
 // AddEndpoint lets the aggregator send requests to this server.
@@ -150,9 +171,13 @@ func (s *Server) WaitReady(ctx context.Context) error {
 }
 
 func (s *Server) readyz(ctx context.Context) error {
+	served, err := os.ReadFile(s.certFile())
+	if err != nil {
+		return err
+	}
 	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(s.set.ca)
-	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}, DisableKeepAlives: true}
+	roots.AppendCertsFromPEM(served)
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, ServerName: serverHost, MinVersion: tls.VersionTLS12}, DisableKeepAlives: true}
 	client := &http.Client{Transport: transport, Timeout: 10 * time.Second}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL()+"/readyz?verbose", nil)
 	if err != nil {

@@ -32,6 +32,11 @@ const (
 	SystemNamespace = "sandbox-system"
 	// ServerName names the server's ServiceAccount, Service and Lease.
 	ServerName = "sandbox-apiserver"
+	// ServingCertSecret is where the servers keep a certificate of their own.
+	ServingCertSecret = "sandbox-apiserver-cert"
+
+	// serverHost is the name that the serving certificate is for, whatever address a server listens on.
+	serverHost = ServerName + "." + SystemNamespace + ".svc"
 
 	binaryPath = "bin/sandbox-apiserver"
 	serverMain = "./cmd/sandbox-apiserver"
@@ -43,10 +48,11 @@ type ServerOptions struct {
 	Replicas int
 	// Storage is where they keep their objects; empty means SharedEtcd.
 	Storage Storage
+	// OwnCertificate lets the servers keep their serving certificate and the APIService's caBundle, as an installation
+	// without cert-manager does. Else the certificate is given by files, as with cert-manager, and the caBundle with it.
+	OwnCertificate bool
 	// ExtraArgs are further flags of every process.
 	ExtraArgs []string
-	// Survive lets the process outlive ours, as the demo's does; one server only. It keeps its objects.
-	Survive bool
 	// Binary is the program; empty builds cmd/sandbox-apiserver.
 	Binary string
 }
@@ -86,39 +92,28 @@ func StartServers(t testing.TB, c *Cluster, options ServerOptions) *Servers {
 }
 
 // StartServers starts servers, registers them with the aggregator and waits until the group is served. Install must
-// have been done. An earlier demo's server is ended first. Close ends what it started; Leave lets it be.
+// have been done. What a demo left running is ended first. Close ends what it started.
 func (c *Cluster) StartServers(ctx context.Context, options ServerOptions) (*Servers, error) {
 	options.Replicas = max(options.Replicas, 1)
 	if options.Storage == "" {
 		options.Storage = SharedEtcd
 	}
-	if options.Replicas > 1 && (options.Survive || options.Storage == EmbeddedEtcd) {
-		return nil, fmt.Errorf("%d servers: a surviving server and one with an embedded etcd are alone", options.Replicas)
+	if options.Replicas > 1 && options.Storage == EmbeddedEtcd {
+		return nil, fmt.Errorf("%d servers: one with an embedded etcd is alone", options.Replicas)
 	}
 	lock, err := c.lock(ctx)
 	if err != nil {
 		return nil, err
 	}
 	s := &Servers{cluster: c, options: options, id: rand.String(8), lock: lock}
-	if options.Survive {
-		s.id = "demo"
-	}
 	if err := s.start(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
 }
 
-// Leave lets a surviving server run on and gives others their turn: the next set ends it.
-func (s *Servers) Leave() error {
-	if !s.options.Survive {
-		return errors.New("leaving servers that do not survive: close them")
-	}
-	return s.lock.Close()
-}
-
 func (s *Servers) start(ctx context.Context) error {
-	if err := s.cluster.stopDemoServer(ctx); err != nil {
+	if err := s.cluster.stopInstallation(ctx); err != nil {
 		return err
 	}
 	if err := s.cluster.freeLease(ctx); err != nil {
@@ -144,11 +139,6 @@ func (s *Servers) start(ctx context.Context) error {
 			return err
 		}
 	}
-	if s.options.Survive {
-		if err := writeRecord(s.cluster.demoRecord(), s.List[0].PID()); err != nil {
-			return err
-		}
-	}
 	return s.cluster.register(ctx, s)
 }
 
@@ -159,7 +149,7 @@ func (s *Servers) add(index int) error {
 		return err
 	}
 	server := &Server{Index: index, Port: port, set: s, log: filepath.Join(s.Dir, fmt.Sprintf("server-%d.log", index))}
-	server.args = s.args(port)
+	server.args = append(s.args(port), server.certArgs()...)
 	s.List = append(s.List, server)
 	return server.launch()
 }
@@ -169,10 +159,8 @@ func (s *Servers) args(port int) []string {
 	args := []string{
 		"--bind-address=" + s.cluster.Info.NodeIP,
 		"--secure-port=" + strconv.Itoa(port),
-		"--tls-cert-file=" + s.file("tls.crt"),
-		"--tls-private-key-file=" + s.file("tls.key"),
 		"--kubeconfig=" + s.file("kubeconfig"),
-		"--leader-elect-namespace=" + SystemNamespace,
+		"--namespace=" + SystemNamespace,
 	}
 	if s.options.Storage == EmbeddedEtcd {
 		args = append(args, "--embedded-etcd-dir="+s.file("etcd"))
@@ -190,14 +178,19 @@ func (s *Servers) prefix() string { return "/omnia-" + s.id }
 
 func (s *Servers) file(name string) string { return filepath.Join(s.Dir, name) }
 
-// writeFiles makes the set's folder, certificate and identity.
+// writeFiles makes the set's folder, identity and certificate.
 func (s *Servers) writeFiles(ctx context.Context) error {
 	s.Dir = filepath.Join(s.cluster.Info.Dir, "servers", s.id)
 	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
 		return err
 	}
-	host := ServerName + "." + SystemNamespace + ".svc"
-	chain, key, err := cert.GenerateSelfSignedCertKey(host, []net.IP{net.ParseIP(s.cluster.Info.NodeIP)}, nil)
+	if err := s.cluster.writeKubeconfig(ctx, s.file("kubeconfig"), SystemNamespace, ServerName, serverTokenLifetime); err != nil {
+		return err
+	}
+	if s.options.OwnCertificate {
+		return nil
+	}
+	chain, key, err := cert.GenerateSelfSignedCertKey(serverHost, nil, nil)
 	if err != nil {
 		return fmt.Errorf("making the serving certificate: %w", err)
 	}
@@ -205,10 +198,7 @@ func (s *Servers) writeFiles(ctx context.Context) error {
 	if err := cert.WriteCert(s.file("tls.crt"), chain); err != nil {
 		return err
 	}
-	if err := os.WriteFile(s.file("tls.key"), key, 0o600); err != nil {
-		return err
-	}
-	return s.cluster.writeKubeconfig(ctx, s.file("kubeconfig"), SystemNamespace, ServerName, serverTokenLifetime)
+	return os.WriteFile(s.file("tls.key"), key, 0o600)
 }
 
 // Close removes the APIService first, so that nothing in the cluster waits for a group that is not served, then ends the
@@ -235,43 +225,11 @@ func (s *Servers) close() error {
 	for range s.List {
 		errs = append(errs, <-ended)
 	}
-	if s.options.Survive {
-		_, err := stopRecorded(s.cluster.demoRecord(), stopTimeout)
-		errs = append(errs, err)
-	} else {
-		errs = append(errs, s.wipe(ctx))
-	}
+	errs = append(errs, s.wipe(ctx))
 	if err := s.lock.Close(); err != nil && !errors.Is(err, os.ErrClosed) {
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
-}
-
-// StopDemoServer waits for its turn, and ends the server that an earlier demo left running, if there is one.
-func (c *Cluster) StopDemoServer(ctx context.Context) error {
-	lock, err := c.lock(ctx)
-	if err != nil {
-		return err
-	}
-	return errors.Join(c.stopDemoServer(ctx), lock.Close())
-}
-
-// stopDemoServer ends the demo's server, APIService first.
-func (c *Cluster) stopDemoServer(ctx context.Context) error {
-	if _, err := os.Stat(c.demoRecord()); errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	if err := c.unregister(ctx); err != nil {
-		return err
-	}
-	if _, err := stopRecorded(c.demoRecord(), stopTimeout); err != nil {
-		return fmt.Errorf("ending an earlier demo's server: %w", err)
-	}
-	return nil
-}
-
-func (c *Cluster) demoRecord() string {
-	return filepath.Join(c.Info.Dir, "run", "sandbox-apiserver.pid")
 }
 
 // BuildServer compiles the server into bin. The Go tool's cache makes it cheap where nothing changed.

@@ -102,9 +102,15 @@ func (c *Cluster) Claim(t testing.TB, namespace, name string, wanted func(*v1alp
 // showing what was read last, or why nothing could be read.
 func Eventually[T any](t testing.TB, timeout time.Duration, what string, read func(context.Context) (T, error), wanted func(T) bool) T {
 	t.Helper()
+	return EventuallyIn(t.Context(), t, timeout, what, read, wanted)
+}
+
+// EventuallyIn is Eventually for a cleanup, in which the test's own context has ended.
+func EventuallyIn[T any](ctx context.Context, t testing.TB, timeout time.Duration, what string, read func(context.Context) (T, error), wanted func(T) bool) T {
+	t.Helper()
 	var last T
 	lastErr := errors.New("nothing read yet")
-	err := wait.PollUntilContextTimeout(t.Context(), pollInterval, timeout, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, pollInterval, timeout, true, func(ctx context.Context) (bool, error) {
 		got, err := read(ctx)
 		if ctx.Err() == nil { // What was read before it was cut off says more.
 			last, lastErr = got, err

@@ -25,6 +25,8 @@ type Cluster struct {
 	Server string `json:"server"`
 	// Etcd is etcd's URL. It asks for a client certificate of the CA in pki/etcd-ca.crt.
 	Etcd string `json:"etcd"`
+	// EtcdForPods is the same etcd's URL as a pod reaches it.
+	EtcdForPods string `json:"etcdForPods"`
 	// PodCIDR is where the real node's pods get their addresses.
 	PodCIDR string `json:"podCIDR"`
 	// FakePodCIDR is where the pods of fake nodes seem to have theirs. Nothing answers there.
