@@ -9,7 +9,7 @@ INTEGRATION_TIMEOUT := 15m
 
 .PHONY: help
 help: ## Show what there is to make
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-18s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-18s %s\n", $$1, $$2}'
 
 .PHONY: demo
 demo: ## Bring up a cluster and the server, and play an agent that gets a sandbox and calls a tool in it
@@ -18,6 +18,10 @@ demo: ## Bring up a cluster and the server, and play an agent that gets a sandbo
 .PHONY: build
 build: ## Build the server into bin/
 	CGO_ENABLED=0 go build -trimpath -o bin/sandbox-apiserver ./cmd/sandbox-apiserver
+
+.PHONY: image
+image: ## Build the server's image into bin/sandbox-apiserver.tar (REFERENCE=name:tag)
+	go run ./hack/serverimage $(if $(REFERENCE),-reference $(REFERENCE))
 
 .PHONY: cluster-up
 cluster-up: ## Bring up the local cluster (FAKE=n: that many fake nodes, REAL=false: no real one)
@@ -30,6 +34,7 @@ cluster-down: ## Take the local cluster down, and leave nothing of it
 .PHONY: generate
 generate: ## Generate all that is made from the types
 	hack/update-codegen.sh
+	hack/update-docs.sh
 
 .PHONY: test
 test: verify unit integration e2e ## Pass every test
@@ -43,8 +48,8 @@ integration: test-cluster ## Test the server behind a real aggregator, with fake
 	go test -count=1 -timeout $(INTEGRATION_TIMEOUT) -v ./test/integration/...
 
 .PHONY: e2e
-e2e: test-cluster ## Test sandboxes in real pods
-	go test -count=1 -timeout $(E2E_TIMEOUT) -v ./test/e2e/...
+e2e: test-cluster ## Test sandboxes in real pods, and the server as people install it
+	go test -count=1 -timeout $(E2E_TIMEOUT) -v -p=1 ./test/e2e/... ./test/install/...
 
 .PHONY: bench
 bench: test-cluster ## Measure acquire beside its floors, in turns
@@ -55,7 +60,7 @@ test-cluster:
 	go run ./hack/cluster up --fake-nodes=2
 
 .PHONY: verify
-verify: verify-format verify-vet verify-tidy verify-generated verify-lint ## Check format, vet, lint, and that generated files are up to date
+verify: verify-format verify-vet verify-tidy verify-generated verify-docs verify-lint ## Check format, vet, lint, and that generated files are up to date
 
 .PHONY: verify-format
 verify-format:
@@ -72,6 +77,10 @@ verify-tidy:
 .PHONY: verify-generated
 verify-generated:
 	hack/verify-codegen.sh
+
+.PHONY: verify-docs
+verify-docs:
+	hack/verify-docs.sh
 
 .PHONY: verify-lint
 verify-lint:
