@@ -4,6 +4,7 @@ package integration
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"testing"
 
@@ -20,12 +21,29 @@ import (
 var shared struct {
 	cluster *framework.Cluster
 	servers *framework.Servers
+	// auditLog is the file to which both servers write their audit events.
+	auditLog string
 }
 
 func TestMain(m *testing.M) {
-	os.Exit(framework.Main(m, framework.ServerOptions{Replicas: 2}, func(c *framework.Cluster, s *framework.Servers) {
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "audit-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "making a folder for the audit log:", err)
+		return 1
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	args, err := auditing(dir)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "setting up the audit log:", err)
+		return 1
+	}
+	return framework.Main(m, framework.ServerOptions{Replicas: 2, OwnCertificate: true, ExtraArgs: args}, func(c *framework.Cluster, s *framework.Servers) {
 		shared.cluster, shared.servers = c, s
-	}))
+	})
 }
 
 const (

@@ -1,0 +1,98 @@
+package integration
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/altairalabs/omnia-sandboxes/apis/sandbox/v1alpha1"
+	"github.com/altairalabs/omnia-sandboxes/test/framework"
+)
+
+const acquireFlow = "sandbox-acquire"
+
+func TestPriorityAndFairness_AcquireAloneHasItsOwnFlow(t *testing.T) {
+	w := newWorld(t, onFakeNodes)
+	schema, err := w.Kube.FlowcontrolV1().FlowSchemas().Get(t.Context(), acquireFlow, metav1.GetOptions{})
+	require.NoError(t, err)
+	config, err := w.AsServiceAccount(t.Context(), w.namespace, runtimeName+"-facade")
+	require.NoError(t, err)
+	client, err := rest.HTTPClientFor(config)
+	require.NoError(t, err)
+	claim := w.bound("s")
+
+	classified := func(action, body string) string {
+		answer, err := client.Post(config.Host+"/apis/sandbox.omnia/v1alpha1/namespaces/"+w.namespace+"/sandboxclaims/"+action, "application/json", strings.NewReader(body))
+		require.NoError(t, err)
+		require.Equal(t, http.StatusCreated, answer.StatusCode)
+		require.NoError(t, answer.Body.Close())
+		return answer.Header.Get(flowcontrolv1.ResponseHeaderMatchedFlowSchemaUID)
+	}
+	assert.Equal(t, string(schema.UID), classified("-/acquire", `{"spec":{"agentRuntime":"agent","sessionID":"s","handle":"shell/default"}}`))
+	touched := classified(claim.Name+"/touch", `{}`)
+	assert.NotEmpty(t, touched)
+	assert.NotEqual(t, string(schema.UID), touched, "a touch does not wait, and does not queue behind those who do")
+}
+
+// A hundred acquires that wait hold seats of their own level and of no other, so nobody else's requests queue for them.
+func TestPriorityAndFairness_HundredWait_NoOtherLevelIsHeld(t *testing.T) {
+	const callers = 100
+	w := newWorld(t, func(c *framework.ClassWrapper) {
+		c.With(func(s *v1alpha1.SandboxClassSpec) { s.NodeSelector = map[string]string{"sandbox.omnia/opens": "never"} })
+	})
+	ctx, hangUp := context.WithCancel(t.Context())
+	var waiting sync.WaitGroup
+	for range callers {
+		waiting.Go(func() {
+			// It ends by hanging up, or after 25 s; either is fine.
+			_, _ = w.agent.SandboxV1alpha1().SandboxClaims(w.namespace).Acquire(ctx, v1alpha1.AnyClaim,
+				framework.MakeAcquire(runtimeName, "s", handle), metav1.CreateOptions{})
+		})
+	}
+	defer waiting.Wait()
+	defer hangUp()
+	seats := framework.Eventually(t, framework.Shortly, "a hundred seats are held", func(ctx context.Context) (map[string]int, error) {
+		return w.seats(ctx)
+	}, func(seats map[string]int) bool { return seats[acquireFlow] >= callers })
+	for level, held := range seats {
+		if level != acquireFlow {
+			assert.Less(t, held, callers/4, "level %s", level)
+		}
+	}
+	claims, err := w.Sandbox.SandboxV1alpha1().SandboxClaims(w.namespace).List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	assert.Len(t, claims.Items, 1, "the callers wait for one claim")
+}
+
+var seatsLine = regexp.MustCompile(`^apiserver_flowcontrol_current_executing_seats\{.*priority_level="([^"]+)"\} (\d+)`)
+
+// seats is how many seats are held at kube-apiserver, by priority level.
+func (w *world) seats(ctx context.Context) (map[string]int, error) {
+	metrics, err := w.Kube.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
+	if err != nil {
+		return nil, err
+	}
+	seats := map[string]int{}
+	for lines := bufio.NewScanner(bytes.NewReader(metrics)); lines.Scan(); {
+		if found := seatsLine.FindStringSubmatch(lines.Text()); found != nil {
+			held, err := strconv.Atoi(found[2])
+			if err != nil {
+				return nil, err
+			}
+			seats[found[1]] += held
+		}
+	}
+	return seats, nil
+}
