@@ -53,9 +53,6 @@ func run(ctx context.Context, rounds int, fake bool) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := cluster.Install(ctx); err != nil {
-		return err
-	}
 	if err := cluster.LoadSampleImages(ctx); err != nil {
 		return err
 	}

@@ -130,9 +130,6 @@ func runMain(m *testing.M, options ServerOptions, use func(*Cluster, *Servers)) 
 	if err != nil {
 		return 1, err
 	}
-	if err := c.Install(ctx); err != nil {
-		return 1, err
-	}
 	servers, err := c.StartServers(ctx, options)
 	if err != nil {
 		return 1, err

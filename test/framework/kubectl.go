@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// fieldOwner is whose the fields are that Install and the demo apply.
+// fieldOwner is whose the fields are that tests and the demo apply.
 const fieldOwner = "omnia-sandboxes"
 
 // Kubectl runs the cluster's kubectl as cluster-admin in the repository's root and gives what it printed. The error
@@ -47,9 +47,9 @@ func (c *Cluster) Apply(ctx context.Context, kustomization string) error {
 	return err
 }
 
-// Install applies what servers that run as processes need in the cluster before they start: Omnia's CRDs, the server's
+// install applies what servers that run as processes need in the cluster before they start: Omnia's CRDs, the server's
 // identity and permissions, and the right of every ServiceAccount to ask. It may be done again.
-func (c *Cluster) Install(ctx context.Context) error {
+func (c *Cluster) install(ctx context.Context) error {
 	for _, kustomization := range []string{"manifests/base/prerequisites", "manifests/components/acquire-for-serviceaccounts"} {
 		if err := c.Apply(ctx, kustomization); err != nil {
 			return fmt.Errorf("installing: %w", err)

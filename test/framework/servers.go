@@ -91,8 +91,8 @@ func StartServers(t testing.TB, c *Cluster, options ServerOptions) *Servers {
 	return servers
 }
 
-// StartServers starts servers, registers them with the aggregator and waits until the group is served. Install must
-// have been done. What a demo left running is ended first. Close ends what it started.
+// StartServers waits for its turn, starts servers, registers them with the aggregator and waits until the group is served.
+// What a demo left running is ended first. Close ends what it started.
 func (c *Cluster) StartServers(ctx context.Context, options ServerOptions) (*Servers, error) {
 	options.Replicas = max(options.Replicas, 1)
 	if options.Storage == "" {
@@ -114,6 +114,9 @@ func (c *Cluster) StartServers(ctx context.Context, options ServerOptions) (*Ser
 
 func (s *Servers) start(ctx context.Context) error {
 	if err := s.cluster.stopInstallation(ctx); err != nil {
+		return err
+	}
+	if err := s.cluster.install(ctx); err != nil {
 		return err
 	}
 	if err := s.cluster.freeLease(ctx); err != nil {

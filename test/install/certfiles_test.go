@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/cert"
 	"k8s.io/client-go/util/keyutil"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
@@ -50,6 +51,10 @@ func TestCertManagersFiles_RenewedWhileAcquiresRun_NoneFails(t *testing.T) {
 	renewed := ca.secret(t)
 	renewed.ResourceVersion = secret.ResourceVersion
 	require.NoError(t, c.Client.Update(t.Context(), renewed))
+	// A changed pod is looked at by the kubelet at once, and its Secrets with it; else within a minute and a half.
+	_, err = w.Kube.CoreV1().Pods(servers[0].Namespace).Patch(t.Context(), servers[0].Name, types.MergePatchType,
+		[]byte(`{"metadata":{"annotations":{"sandbox.omnia/looked-at":"true"}}}`), metav1.PatchOptions{})
+	require.NoError(t, err)
 	framework.Eventually(t, secretTimeout, "the renewed certificate is served", func(ctx context.Context) (*x509.Certificate, error) {
 		return framework.ServedCertificate(ctx, address)
 	}, func(served *x509.Certificate) bool { return !served.Equal(before) })

@@ -1,5 +1,3 @@
-// Package framework_test sees that what the whole-system tests stand on holds: servers that end and start again, and
-// callers that are who they are.
 package integration
 
 import (
@@ -14,7 +12,6 @@ import (
 	"github.com/altairalabs/omnia-sandboxes/test/framework"
 )
 
-// shared are what all tests of the package use.
 func TestServers_OneRestarted_TheOtherServesAndBothAnswer(t *testing.T) {
 	w := newWorld(t, onFakeNodes)
 	namespace, c, servers := w.namespace, w.Cluster, w.servers

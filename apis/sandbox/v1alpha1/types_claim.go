@@ -35,6 +35,7 @@ type SandboxClaim struct {
 // SandboxClaimList is a list of SandboxClaims.
 type SandboxClaimList struct {
 	metav1.TypeMeta `json:",inline"`
+	// metadata is the list's metadata.
 	// +optional
 	metav1.ListMeta `json:"metadata,omitempty"`
 

@@ -28,6 +28,7 @@ type SandboxClass struct {
 // SandboxClassList is a list of SandboxClasses.
 type SandboxClassList struct {
 	metav1.TypeMeta `json:",inline"`
+	// metadata is the list's metadata.
 	// +optional
 	metav1.ListMeta `json:"metadata,omitempty"`
 
@@ -58,6 +59,7 @@ type ClusterSandboxClass struct {
 // ClusterSandboxClassList is a list of ClusterSandboxClasses.
 type ClusterSandboxClassList struct {
 	metav1.TypeMeta `json:",inline"`
+	// metadata is the list's metadata.
 	// +optional
 	metav1.ListMeta `json:"metadata,omitempty"`
 
