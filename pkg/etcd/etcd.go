@@ -43,7 +43,7 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("making the embedded etcd's folder: %w", err)
 	}
-	client, peer := filepath.Join(dir, "client.sock"), filepath.Join(dir, "peer.sock")
+	client := filepath.Join(dir, "client.sock")
 	if len(client) > maxSocketPath {
 		return nil, fmt.Errorf("the path of the embedded etcd's socket, %s, is longer than %d characters: choose a shorter folder", client, maxSocketPath)
 	}
@@ -53,7 +53,7 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("locking the embedded etcd's folder: %w", err)
 	}
-	server, err := embed.StartEtcd(config(cfg, dir, client, peer))
+	server, err := embed.StartEtcd(config(cfg, dir, client))
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("starting the embedded etcd in %s: %w", dir, err), lock.Close())
 	}
@@ -71,15 +71,17 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	}
 }
 
-func config(cfg Config, dir, client, peer string) *embed.Config {
+func config(cfg Config, dir, client string) *embed.Config {
 	c := embed.NewConfig()
 	c.Name = "embedded"
 	c.Dir = filepath.Join(dir, "data")
 	c.QuotaBackendBytes = cfg.QuotaBytes
 	c.LogLevel = "warn"
-	clientURL, peerURL := url.URL{Scheme: "unix", Path: client}, url.URL{Scheme: "unix", Path: peer}
-	c.ListenClientUrls, c.AdvertiseClientUrls = []url.URL{clientURL}, []url.URL{clientURL}
-	c.ListenPeerUrls, c.AdvertisePeerUrls = []url.URL{peerURL}, []url.URL{peerURL}
+	clients := []url.URL{{Scheme: "unix", Path: client}}
+	c.ListenClientUrls, c.AdvertiseClientUrls = clients, clients
+	// It has no peers and listens for none: etcd would open an abstract socket, without a file's permissions, and could not
+	// close it where the working folder is read-only. What it advertises only names it to itself.
+	c.ListenPeerUrls, c.AdvertisePeerUrls = nil, []url.URL{{Scheme: "unix", Path: filepath.Join(dir, "peer.sock")}}
 	c.InitialCluster = c.InitialClusterFromName(c.Name)
 	return c
 }

@@ -3,6 +3,7 @@ package etcd
 import (
 	"context"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -51,6 +52,44 @@ func TestStart_StoppedAndStartedAgain_KeepsItsData(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, got.Kvs, 1)
 	assert.Equal(t, "b", string(got.Kvs[0].Value))
+}
+
+// Whoever else is on the machine could speak as a peer, by a socket that no file's permissions protect.
+func TestStart_OpensNoSocketButItsOwnFile(t *testing.T) {
+	before := sockets(t)
+	dir := shortDir(t)
+	s, err := Start(t.Context(), Config{Dir: dir, QuotaBytes: 1 << 30})
+	require.NoError(t, err)
+	t.Cleanup(s.Stop)
+	var opened []string
+	for name := range sockets(t) {
+		if !before[name] {
+			opened = append(opened, name)
+		}
+	}
+	assert.Equal(t, []string{filepath.Join(dir, "client.sock")}, opened)
+}
+
+// sockets are the names of the Unix sockets that this process listens on or is connected by.
+func sockets(t *testing.T) map[string]bool {
+	t.Helper()
+	mine := map[string]bool{}
+	files, err := os.ReadDir("/proc/self/fd")
+	require.NoError(t, err)
+	for _, file := range files {
+		target, _ := os.Readlink("/proc/self/fd/" + file.Name()) // it may be closed by now
+		mine[strings.TrimSuffix(strings.TrimPrefix(target, "socket:["), "]")] = true
+	}
+	table, err := os.ReadFile("/proc/self/net/unix")
+	require.NoError(t, err)
+	names := map[string]bool{}
+	for line := range strings.Lines(string(table)) {
+		const inode, name = 6, 7 // the columns; unnamed sockets have no name
+		if fields := strings.Fields(line); len(fields) > name && mine[fields[inode]] {
+			names[fields[name]] = true
+		}
+	}
+	return names
 }
 
 func TestStart_PathTooLongForASocket_SaysSo(t *testing.T) {
