@@ -47,8 +47,11 @@ func TestAcquireCreatesTheClaimOfItsKey(t *testing.T) {
 	assert.Equal(t, got.ClaimUID, again.ClaimUID)
 }
 
+// The limits leave room for one claim: whoever is second finds that it is the very one that it asks for.
 func TestAcquireRacedGivesOneClaim(t *testing.T) {
 	w := newWorld(t, 1000)
+	w.registry.Spec.Sandboxes[0].MaxInstances = ptrTo[int32](1)
+	w.runtimes["my-agent"].Spec.Sandbox.MaxPerSession = ptrTo[int32](1)
 	var wg sync.WaitGroup
 	uids := make([]string, 50)
 	created := make([]bool, 50)

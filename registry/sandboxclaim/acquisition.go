@@ -193,7 +193,11 @@ func (a *acquisition) room(ctx context.Context) error {
 	}
 	var use lifecycle.SessionUse
 	for i := range siblings {
-		if s := &siblings[i]; lifecycle.Live(v1alpha1.Phase(s.Status.Phase), s.DeletionTimestamp != nil) {
+		s := &siblings[i]
+		if s.Name == a.name {
+			continue // made by somebody else since this call looked: the claim that is asked for, and no sibling
+		}
+		if lifecycle.Live(v1alpha1.Phase(s.Status.Phase), s.DeletionTimestamp != nil) {
 			use.Claims++
 			if strings.HasPrefix(s.Spec.Handle, a.sandbox.Name+"/") {
 				use.Instances++

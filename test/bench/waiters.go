@@ -78,15 +78,17 @@ func timed(ctx context.Context, first *[]time.Duration, one func(context.Context
 	return nil
 }
 
-// wait lets many acquires wait for a sandbox that never comes, until the function that it gives is called.
+// wait lets many acquires wait for a sandbox that never comes, until the function that it gives is called. It gives an
+// error if one of them does not wait.
 func (b *bench) wait(ctx context.Context) (leave func(), err error) {
 	waiting, hangUp := context.WithCancel(ctx)
 	var all sync.WaitGroup
+	ended := make(chan error, callers)
 	for range callers {
 		all.Go(func() {
-			// A wait of 25 s outlasts what is measured; that it ends by hanging up is no error.
-			_, _ = b.agent.SandboxV1alpha1().SandboxClaims(b.namespace).Acquire(waiting, v1alpha1.AnyClaim,
+			_, err := b.agent.SandboxV1alpha1().SandboxClaims(b.namespace).Acquire(waiting, v1alpha1.AnyClaim,
 				framework.MakeAcquire(runtimeName, "waiting", nowhere), metav1.CreateOptions{})
+			ended <- err
 		})
 	}
 	leave = func() {
@@ -99,8 +101,8 @@ func (b *bench) wait(ctx context.Context) (leave func(), err error) {
 			return leave, err
 		}
 		select {
-		case <-ctx.Done():
-			return leave, ctx.Err()
+		case err := <-ended:
+			return leave, fmt.Errorf("an acquire ended before all waited: %w", err)
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
