@@ -142,7 +142,22 @@ func (c *Cluster) served(ctx context.Context) error {
 	if err := c.Kube.Discovery().RESTClient().Get().AbsPath("/apis/" + v1alpha1.SchemeGroupVersion.String()).Do(ctx).Error(); err != nil {
 		return err
 	}
-	return c.discovered()
+	if err := c.discovered(); err != nil {
+		return err
+	}
+	return c.ownable(ctx)
+}
+
+// ownable says whether the cluster lets a claim own objects that block its deletion. The admission plugin that asks who may
+// do so learns of a new group some seconds after everybody else, and refuses everything until then.
+func (c *Cluster) ownable(ctx context.Context) error {
+	_, err := c.Kube.CoreV1().ConfigMaps(SystemNamespace).Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+		GenerateName: "owned-",
+		OwnerReferences: []metav1.OwnerReference{{
+			APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "SandboxClaim", Name: "any", UID: "any", BlockOwnerDeletion: ptr.To(true),
+		}},
+	}}, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	return err
 }
 
 // discovered says whether the aggregator's own list of resources, which lags behind the APIService, has the group's.
