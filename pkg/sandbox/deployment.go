@@ -4,6 +4,7 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -84,10 +85,11 @@ func podSpec(class *v1alpha1.SandboxClassSpec) corev1.PodSpec {
 	}
 }
 
+// environment keeps a class's values literal: the kubelet would expand $(NAME), and make $ of $$.
 func environment(env []v1alpha1.EnvVar) []corev1.EnvVar {
 	var out []corev1.EnvVar
 	for _, e := range env {
-		out = append(out, corev1.EnvVar{Name: e.Name, Value: e.Value})
+		out = append(out, corev1.EnvVar{Name: e.Name, Value: strings.ReplaceAll(e.Value, "$", "$$")})
 	}
 	return out
 }

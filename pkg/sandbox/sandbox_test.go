@@ -44,7 +44,7 @@ func plain() v1alpha1.SandboxClassSpec {
 func everything() v1alpha1.SandboxClassSpec {
 	class := plain()
 	class.Args = []string{"-addr=:8080"}
-	class.Env = []v1alpha1.EnvVar{{Name: "HOME", Value: "/cache"}, {Name: "EMPTY"}}
+	class.Env = []v1alpha1.EnvVar{{Name: "HOME", Value: "/cache"}, {Name: "EMPTY"}, {Name: "LITERAL", Value: "$(HOME) $$5"}}
 	class.Ports = append(class.Ports, v1alpha1.ClassPort{Name: "view", Port: 9090})
 	class.Readiness = &v1alpha1.Readiness{Port: "view", HTTPGet: &v1alpha1.HTTPGet{Path: "/healthz"}}
 	class.Filesystem = &v1alpha1.Filesystem{ReadOnlyRoot: true, Scratch: []v1alpha1.ScratchVolume{

@@ -158,14 +158,41 @@ func (r *AcquireREST) declaredSandbox(ctx context.Context, owner *omniav1alpha1.
 		return nil, refusal.New(v1alpha1.StatusReasonUnknownSandbox, "",
 			"sandbox %q is not declared: add it to spec.sandboxes of ToolRegistry %s/%s, or ask for one that is there", name, registry.Namespace, registry.Name)
 	}
-	for field, set := range map[string]bool{"targetPath": declared.TargetPath != "", "workspace": declared.Workspace != "",
-		"connections": len(declared.Connections) > 0 || len(owner.Spec.Sandbox.Connections) > 0} {
-		if set {
-			return nil, refusal.NotYetSupported("sandboxclaims", "", "spec.sandboxes["+name+"]."+field,
-				fmt.Sprintf("drop it from ToolRegistry %s/%s or its runtime", registry.Namespace, registry.Name))
-		}
+	if err := servable(registry, declared); err != nil {
+		return nil, err
 	}
 	return &declared, nil
+}
+
+// servable refuses a sandbox whose declaration asks for what is not served, or cannot be made a claim of.
+func servable(registry *omniav1alpha1.ToolRegistry, declared omniav1alpha1.RegistrySandbox) error {
+	for _, part := range []struct {
+		field string
+		set   bool
+	}{
+		{"targetPath", declared.TargetPath != ""},
+		{"workspace", declared.Workspace != "" && declared.Workspace != sandbox.MountRoleScratch},
+		{"connections", len(declared.Connections) > 0},
+	} {
+		if part.set {
+			return refusal.NotYetSupported("sandboxclaims", "", "spec.sandboxes["+declared.Name+"]."+part.field,
+				fmt.Sprintf("drop it from ToolRegistry %s/%s", registry.Namespace, registry.Name))
+		}
+	}
+	if errs := validation.ValidateDeclaredClass(classOf(declared)); len(errs) > 0 {
+		return refusal.New(v1alpha1.StatusReasonUnknownSandbox, "", "sandbox %q of ToolRegistry %s/%s cannot be made: %v: mend it there",
+			declared.Name, registry.Namespace, registry.Name, errs.ToAggregate())
+	}
+	return nil
+}
+
+// classOf is the class of a declared sandbox, which may leave out its kind as a claim may.
+func classOf(declared omniav1alpha1.RegistrySandbox) sandbox.ClassReference {
+	ref := sandbox.ClassReference{Name: declared.ClassRef.Name, Kind: sandbox.ClassKind(declared.ClassRef.Kind)}
+	if ref.Kind == "" {
+		ref.Kind = sandbox.SandboxClassKind
+	}
+	return ref
 }
 
 // answer is what the caller is told of the claim as it stands.

@@ -287,7 +287,9 @@ func TestAcquireRefusals(t *testing.T) {
 			b.Spec.MustExist = true
 			return b
 		}(), v1alpha1.StatusReasonSandboxEnded, 410, "mustExist"},
-		"the sandbox's maxInstances": {func(w *world) { w.hold("s", "shell/a", "shell/b") }, acquireOf("s", "shell/default", 0), v1alpha1.StatusReasonMaxInstances, 403, "maxInstances"},
+		"a sandbox of an impossible class": {func(w *world) { w.registry.Spec.Sandboxes[0].ClassRef.Kind = "Class" }, acquireOf("s", "shell/default", 0), v1alpha1.StatusReasonUnknownSandbox, 422, "mend it there"},
+		"a sandbox of no class":            {func(w *world) { w.registry.Spec.Sandboxes[0].ClassRef.Name = "" }, acquireOf("s", "shell/default", 0), v1alpha1.StatusReasonUnknownSandbox, 422, "ToolRegistry agents/tools"},
+		"the sandbox's maxInstances":       {func(w *world) { w.hold("s", "shell/a", "shell/b") }, acquireOf("s", "shell/default", 0), v1alpha1.StatusReasonMaxInstances, 403, "maxInstances"},
 		"the runtime's maxPerSession": {func(w *world) {
 			w.registry.Spec.Sandboxes[0].MaxInstances = ptrTo[int32](9)
 			w.hold("s", "shell/a", "shell/b", "shell/c")

@@ -217,10 +217,6 @@ func (a *acquisition) room(ctx context.Context) error {
 }
 
 func (a *acquisition) newClaim(namespace string) *sandbox.SandboxClaim {
-	kind := sandbox.ClassKind(a.sandbox.ClassRef.Kind)
-	if kind == "" {
-		kind = sandbox.SandboxClassKind
-	}
 	return &sandbox.SandboxClaim{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: namespace,
@@ -233,7 +229,7 @@ func (a *acquisition) newClaim(namespace string) *sandbox.SandboxClaim {
 		},
 		Spec: sandbox.SandboxClaimSpec{
 			AgentRuntimeRef: &sandbox.AgentRuntimeReference{Name: a.key.runtime},
-			ClassRef:        sandbox.ClassReference{Name: a.sandbox.ClassRef.Name, Kind: kind},
+			ClassRef:        classOf(a.sandbox),
 			SessionID:       a.key.session,
 			Handle:          a.key.handle,
 			RequestedBy:     a.requestedBy,
@@ -248,10 +244,12 @@ func (a *acquisition) failed(ctx context.Context, claim *sandbox.SandboxClaim) (
 	if a.named || a.dryRun || a.replaces != "" || secondFailure || !writtenByAcquire(claim) {
 		return nil, false, sandboxFailed(claim)
 	}
-	if err := a.claims.delete(ctx, claim); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-		return nil, false, fmt.Errorf("deleting the failed claim %s: %w", claim.Name, err)
-	} else if err == nil {
+	err := a.claims.delete(ctx, claim)
+	switch {
+	case err == nil, apierrors.IsNotFound(err): // gone by this call, or by another that replaces it too
 		a.replaces = claim.UID
+	case !apierrors.IsConflict(err):
+		return nil, false, fmt.Errorf("deleting the failed claim %s: %w", claim.Name, err)
 	}
 	return a.step(ctx)
 }

@@ -78,7 +78,7 @@ func (c *claims) bySession(ctx context.Context, runtimeName, session string) ([]
 }
 
 // create makes a claim as acquire's own, through admission as if the caller had created it: mutating admission may add
-// labels and annotations but not change the name or the spec, and validating admission sees the object that is stored.
+// labels and annotations but not change the name, the owner or the spec, and validating admission sees the object that is stored.
 func (c *claims) create(ctx context.Context, claim *sandbox.SandboxClaim, from origin, options *metav1.CreateOptions) (*sandbox.SandboxClaim, error) {
 	ctx = asClaims(ctx)
 	validate := rest.ValidateAllObjectFunc
@@ -111,9 +111,10 @@ func (c *claims) mutate(ctx context.Context, claim *sandbox.SandboxClaim, attrib
 	if err := mutation.Admit(ctx, attributes, c.interfaces); err != nil {
 		return err
 	}
-	if claim.Name != before.Name || !apiequality.Semantic.DeepEqual(before.Spec, claim.Spec) {
+	if claim.Name != before.Name || !apiequality.Semantic.DeepEqual(before.Spec, claim.Spec) ||
+		!apiequality.Semantic.DeepEqual(before.OwnerReferences, claim.OwnerReferences) {
 		return apierrors.NewForbidden(sandbox.Resource("sandboxclaims"), before.Name,
-			errors.New("a mutating admission policy or webhook changed the name or the spec of an acquired claim: exempt sandboxclaims from it"))
+			errors.New("a mutating admission policy or webhook changed the name, the owner or the spec of an acquired claim: exempt sandboxclaims from it"))
 	}
 	return nil
 }

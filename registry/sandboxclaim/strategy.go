@@ -80,7 +80,14 @@ func (strategy) ValidateUpdate(_ context.Context, obj, old runtime.Object) field
 	return validation.ValidateSandboxClaimUpdate(obj.(*sandbox.SandboxClaim), old.(*sandbox.SandboxClaim))
 }
 
-func (strategy) WarningsOnCreate(context.Context, runtime.Object) []string { return nil }
+// WarningsOnCreate tells of the deprecated field.
+func (strategy) WarningsOnCreate(_ context.Context, obj runtime.Object) []string {
+	if obj.(*sandbox.SandboxClaim).Spec.Mount != nil {
+		return []string{"spec.mount: deprecated: use spec.mounts"}
+	}
+	return nil
+}
+
 func (strategy) WarningsOnUpdate(context.Context, runtime.Object, runtime.Object) []string {
 	return nil
 }

@@ -95,6 +95,12 @@ func (s strategy) beginCreate(_ context.Context, obj runtime.Object, _ *metav1.C
 	return func(context.Context, bool) {}, s.refuseUnserved(obj)
 }
 
-func (s strategy) beginUpdate(_ context.Context, obj, _ runtime.Object, _ *metav1.UpdateOptions) (genericregistry.FinishFunc, error) {
+// beginUpdate lets a class be whose spec does not change: whoever stored it, its labels and finalizers stay editable.
+func (s strategy) beginUpdate(_ context.Context, obj, old runtime.Object, _ *metav1.UpdateOptions) (genericregistry.FinishFunc, error) {
+	_, spec := parts(obj)
+	_, oldSpec := parts(old)
+	if apiequality.Semantic.DeepEqual(spec, oldSpec) {
+		return func(context.Context, bool) {}, nil
+	}
 	return func(context.Context, bool) {}, s.refuseUnserved(obj)
 }

@@ -181,7 +181,7 @@ func TestMutatingPolicy_AddsALabel_TheAcquiredClaimHasIt(t *testing.T) {
 	}
 }
 
-const specChanged = "changed the name or the spec of an acquired claim: exempt sandboxclaims from it"
+const specChanged = "changed the name, the owner or the spec of an acquired claim: exempt sandboxclaims from it"
 
 func TestMutatingPolicy_ChangesWhatAcquireDecided_RefusedAndNothingStored(t *testing.T) {
 	for name, mutation := range map[string]admissionregistrationv1.Mutation{

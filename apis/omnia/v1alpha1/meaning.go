@@ -43,7 +43,7 @@ func (t *ToolRegistry) Sandbox(name string) (RegistrySandbox, bool) {
 
 // Instances is how many instances of the sandbox one session may hold.
 func (s RegistrySandbox) Instances() int32 {
-	if s.MaxInstances == nil || s.TargetPath != "" {
+	if s.MaxInstances == nil || *s.MaxInstances < 1 || s.TargetPath != "" {
 		return DefaultMaxInstances
 	}
 	return *s.MaxInstances

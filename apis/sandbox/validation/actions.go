@@ -1,6 +1,7 @@
 package validation
 
 import (
+	"slices"
 	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -92,4 +93,15 @@ func atMost(value string, limit int, at *field.Path) field.ErrorList {
 		return nil
 	}
 	return field.ErrorList{field.TooLongCharacters(at, value, limit)}
+}
+
+// ValidateDeclaredClass checks the class of a ToolRegistry's sandbox, before a claim is made of it: nobody who acquires wrote
+// that claim, nor can mend it.
+func ValidateDeclaredClass(ref sandbox.ClassReference) field.ErrorList {
+	errs := validateClassName(ref.Name, field.NewPath("classRef", "name"))
+	kinds := []sandbox.ClassKind{sandbox.SandboxClassKind, sandbox.ClusterSandboxClassKind}
+	if !slices.Contains(kinds, ref.Kind) {
+		errs = append(errs, field.NotSupported(field.NewPath("classRef", "kind"), ref.Kind, kinds))
+	}
+	return errs
 }

@@ -60,6 +60,9 @@ func ValidateSandboxClaimStatusUpdate(claim, old *sandbox.SandboxClaim) field.Er
 	errs := validateMetaUpdate(&claim.ObjectMeta, &old.ObjectMeta)
 	at := field.NewPath("status")
 	errs = append(errs, validateStatusTimes(&claim.Status, at)...)
+	if class := claim.Status.Class; class != nil && len(class.Ports) == 0 {
+		errs = append(errs, field.Required(at.Child("class", "ports"), "a class has at least one port: copy the class whole"))
+	}
 	return append(errs, uncovered(metav1validation.ValidateConditions(claim.Status.Conditions, at.Child("conditions")))...)
 }
 
@@ -98,6 +101,13 @@ func invalid(at *field.Path, value any, msgs []string) field.ErrorList {
 	return field.ErrorList{field.Invalid(at, value, strings.Join(msgs, "; "))}
 }
 
+func validateClassName(name string, at *field.Path) field.ErrorList {
+	if name == "" {
+		return field.ErrorList{field.Required(at, "name the class that says what to build")}
+	}
+	return invalid(at, name, apivalidation.NameIsDNSSubdomain(name, false))
+}
+
 func validateClaimSpec(spec *sandbox.SandboxClaimSpec, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	switch {
@@ -108,11 +118,7 @@ func validateClaimSpec(spec *sandbox.SandboxClaimSpec, at *field.Path) field.Err
 	case spec.AgentRuntimeRef != nil:
 		errs = append(errs, validateRuntimeName(spec.AgentRuntimeRef.Name, at.Child("agentRuntimeRef", "name"))...)
 	}
-	if name := at.Child("classRef", "name"); spec.ClassRef.Name == "" {
-		errs = append(errs, field.Required(name, "name the class that says what to build"))
-	} else {
-		errs = append(errs, invalid(name, spec.ClassRef.Name, apivalidation.NameIsDNSSubdomain(spec.ClassRef.Name, false))...)
-	}
+	errs = append(errs, validateClassName(spec.ClassRef.Name, at.Child("classRef", "name"))...)
 	errs = append(errs, validateSessionID(spec.SessionID, at.Child("sessionID"))...)
 	if spec.Handle != "" {
 		errs = append(errs, validateHandle(spec.Handle, at.Child("handle"))...)

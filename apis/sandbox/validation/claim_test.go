@@ -313,7 +313,10 @@ func TestValidateSandboxClaimStatusUpdate(t *testing.T) {
 			late.LastTransitionTime = metav1.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)
 			s.Conditions = []metav1.Condition{late}
 		}, []string{"status.conditions[0].lastTransitionTime"}},
-		"the copy of a class as it stood": {func(s *sandbox.SandboxClaimStatus) { s.Class = &sandbox.SandboxClassSpec{Args: make([]string, 65)} }, nil},
+		"the copy of a class as it stood": {func(s *sandbox.SandboxClaimStatus) {
+			s.Class = &sandbox.SandboxClassSpec{Args: make([]string, 65), Ports: make([]sandbox.ClassPort, 1)}
+		}, nil},
+		"a class without ports, of which nothing can be built": {func(s *sandbox.SandboxClaimStatus) { s.Class = &sandbox.SandboxClassSpec{} }, []string{"status.class.ports"}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

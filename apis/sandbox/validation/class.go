@@ -22,10 +22,13 @@ func ValidateSandboxClass(meta *metav1.ObjectMeta, spec *sandbox.SandboxClassSpe
 	return append(errs, validateClassSpec(spec, field.NewPath("spec"))...)
 }
 
-// ValidateSandboxClassUpdate checks a changed class: its ports and whether it has a workspace never change, since live claims depend on both.
+// ValidateSandboxClassUpdate checks a changed class: its ports and whether it has a workspace never change, since live claims
+// depend on both. What the stored class would be refused for as well is let be: it was valid when it was written, and must stay
+// changeable, down to the finalizer that keeps it from going.
 func ValidateSandboxClassUpdate(meta, oldMeta *metav1.ObjectMeta, spec, old *sandbox.SandboxClassSpec) field.ErrorList {
 	errs := validateMetaUpdate(meta, oldMeta)
-	errs = append(errs, validateClassSpec(spec, field.NewPath("spec"))...)
+	at := field.NewPath("spec")
+	errs = append(errs, beyond(validateClassSpec(old, at), validateClassSpec(spec, at))...)
 	if !slices.Equal(spec.Ports, old.Ports) {
 		errs = append(errs, field.Forbidden(field.NewPath("spec", "ports"), "are immutable, because live claims depend on them: create a new class"))
 	}
@@ -33,6 +36,13 @@ func ValidateSandboxClassUpdate(meta, oldMeta *metav1.ObjectMeta, spec, old *san
 		errs = append(errs, field.Forbidden(field.NewPath("spec", "filesystem", "workspace"), "may not be added or removed, because live claims depend on it: create a new class"))
 	}
 	return errs
+}
+
+// beyond gives the errors that are not among the stored object's.
+func beyond(stored, errs field.ErrorList) field.ErrorList {
+	return slices.DeleteFunc(errs, func(err *field.Error) bool {
+		return slices.ContainsFunc(stored, func(s *field.Error) bool { return s.Error() == err.Error() })
+	})
 }
 
 func hasWorkspace(spec *sandbox.SandboxClassSpec) bool {
@@ -125,7 +135,8 @@ func validateReadiness(spec *sandbox.SandboxClassSpec, at *field.Path) field.Err
 }
 
 func validateClassMounts(spec *sandbox.SandboxClassSpec, at *field.Path) field.ErrorList {
-	if len(spec.Mounts) > 0 && !hasWorkspace(spec) {
+	beyondScratch := func(m sandbox.ClassMount) bool { return m.Role != sandbox.MountRoleScratch }
+	if !hasWorkspace(spec) && slices.ContainsFunc(spec.Mounts, beyondScratch) {
 		return field.ErrorList{field.Forbidden(at, "a class without filesystem.workspace has nowhere to mount: add the workspace or drop mounts")}
 	}
 	var errs field.ErrorList

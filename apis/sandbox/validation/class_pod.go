@@ -38,8 +38,8 @@ func validateFilesystem(fs *sandbox.Filesystem, at *field.Path) field.ErrorList 
 			errs = append(errs, bad...)
 		} else if p := path.Clean(v.MountPath); mounted[p] {
 			errs = append(errs, field.Duplicate(volume.Child("mountPath"), v.MountPath))
-		} else if mounted[p] = true; workspace != "" && (within(p, workspace) || within(workspace, p)) {
-			errs = append(errs, field.Invalid(volume.Child("mountPath"), v.MountPath, "may not overlap the workspace at "+workspace+", of which either would hide a part: choose a path beside it"))
+		} else if mounted[p] = true; workspace != "" && within(workspace, p) {
+			errs = append(errs, field.Invalid(volume.Child("mountPath"), v.MountPath, "would hide the workspace at "+workspace+": choose a path beside or below it"))
 		}
 		if v.SizeLimit.Sign() <= 0 {
 			errs = append(errs, field.Invalid(volume.Child("sizeLimit"), v.SizeLimit.String(), "is required and must be positive, for example 1Gi"))

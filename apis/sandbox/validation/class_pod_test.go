@@ -82,7 +82,7 @@ func TestValidateSandboxClassFilesystem(t *testing.T) {
 		"a relative workspace":                {workspaceAt("w"), []string{workspace}},
 		"a workspace at a volume":             {workspaceAt("/cache"), []string{volume + ".mountPath"}},
 		"a workspace in a volume":             {workspaceAt("/cache/w/"), []string{volume + ".mountPath"}},
-		"a volume in the workspace":           {func(c *class) { workspaceAt("/w")(c); volumeAt("/w/cache")(c) }, []string{volume + ".mountPath"}},
+		"a volume in the workspace: good":     {func(c *class) { workspaceAt("/w")(c); volumeAt("/w/cache")(c) }, nil},
 		"a workspace of 1025 characters":      {workspaceAt("/" + characters(1024)), []string{workspace}},
 		"a workspace of 1024 letters: good":   {workspaceAt("/" + characters(1023)), nil},
 		"a workspace with a control sequence": {workspaceAt("/w\x1b"), []string{workspace}},

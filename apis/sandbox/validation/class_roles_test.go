@@ -37,6 +37,9 @@ func TestValidateSandboxClassMounts(t *testing.T) {
 		"64 roles: good":                      {offering(manyMounts(64)...), nil},
 		"65 roles":                            {offering(manyMounts(65)...), []string{"spec.mounts"}},
 		"mounts without a workspace":          {func(c *class) { c.Mounts = manyMounts(1) }, []string{"spec.mounts"}},
+		"a scratch mount, the default: good": {func(c *class) {
+			c.Mounts = []sandbox.ClassMount{{Role: sandbox.MountRoleScratch, Access: sandbox.MountReadWrite}}
+		}, nil},
 	})
 }
 

@@ -210,7 +210,7 @@ func TestClassRefusalsSayWhatToDo(t *testing.T) {
 		"spec.view.port: Unsupported value: \"web\": supported values: \"mcp\", \"view\"":  func(c *class) { c.View = &sandbox.View{Port: "web"} },
 		"limit both cpu and memory, or set trusted":                                        func(c *class) { delete(c.Resources.Limits, corev1.ResourceCPU) },
 		"must be positive, for example 1Gi":                                                func(c *class) { c.Filesystem.Scratch[0].SizeLimit = resource.Quantity{} },
-		"may not overlap the workspace at /cache":                                          func(c *class) { c.Filesystem.Workspace = &sandbox.WorkspaceMount{MountPath: "/cache"} },
+		"would hide the workspace at /cache: choose a path beside or below it":             func(c *class) { c.Filesystem.Workspace = &sandbox.WorkspaceMount{MountPath: "/cache"} },
 		"spec.runtimeClassName: Invalid value: \"A\": a lowercase RFC 1123 subdomain must": func(c *class) { c.RuntimeClassName = ptr.To("A") },
 	} {
 		t.Run(words, func(t *testing.T) {
@@ -240,7 +240,11 @@ func TestValidateSandboxClassUpdate(t *testing.T) {
 		"a workspace added":              {without, workspace, []string{"spec.filesystem.workspace"}},
 		"a workspace removed":            {workspace, without, []string{"spec.filesystem.workspace"}},
 		"a filesystem removed":           {workspace, func(c *class) { c.Filesystem = nil }, []string{"spec.filesystem.workspace"}},
-		"an arg too many":                {without, func(c *class) { c.Args = args(65, 1) }, []string{"spec.args"}},
+		"a bad image that stands: good":  {func(c *class) { c.Image = "" }, func(c *class) { c.Image = ""; c.Trusted = true }, nil},
+		"a bad image that stands, and a bad variable": {func(c *class) { c.Image = "" }, func(c *class) {
+			c.Image, c.Env = "", []sandbox.EnvVar{{Name: "HTTP_PROXY", Value: "x"}}
+		}, []string{"spec.env[0].name"}},
+		"an arg too many": {without, func(c *class) { c.Args = args(65, 1) }, []string{"spec.args"}},
 	}
 	meta := metav1.ObjectMeta{Name: "shell", ResourceVersion: "1"}
 	for name, tt := range tests {

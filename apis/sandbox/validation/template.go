@@ -27,7 +27,8 @@ func validateTemplates(args, fields []string, at *field.Path) field.ErrorList {
 			continue
 		}
 		if fault := templateFault(arg, fields); fault != "" {
-			errs = append(errs, field.Invalid(at.Index(i), arg, fault))
+			// A fault quotes the template, whose lines are not to break the message's.
+			errs = append(errs, field.Invalid(at.Index(i), arg, strings.Join(strings.Fields(fault), " ")))
 		}
 	}
 	return errs
