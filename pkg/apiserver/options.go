@@ -61,6 +61,9 @@ type Options struct {
 	// HostQPS and HostBurst bound the controllers' requests to the host cluster.
 	HostQPS   float32
 	HostBurst int
+
+	// etcdServers is that flag, which tells what was given empty from what was not given.
+	etcdServers *pflag.Flag
 }
 
 // NewOptions gives the defaults.
@@ -104,6 +107,7 @@ func (o *Options) Flags() *cliflag.NamedFlagSets {
 	own.IntVar(&o.HostBurst, "kube-api-burst", o.HostBurst, "Requests that the controllers may make to the host cluster at once.")
 
 	o.Generic.Etcd.AddFlags(sets.FlagSet("etcd"))
+	o.etcdServers = sets.FlagSet("etcd").Lookup("etcd-servers")
 	o.Generic.SecureServing.AddFlags(sets.FlagSet("secure serving"))
 	o.Generic.Authentication.AddFlags(sets.FlagSet("authentication"))
 	o.Generic.Authorization.AddFlags(sets.FlagSet("authorization"))
@@ -172,6 +176,9 @@ func (o *Options) embedded() bool { return o.EmbeddedEtcdDir != "" }
 // Validate says what is wrong with the options, all at once.
 func (o *Options) Validate() error {
 	var errs []error
+	if o.etcdServers != nil && o.etcdServers.Changed && !o.hasEtcdServers() {
+		errs = append(errs, errors.New("--etcd-servers is given and names none: name etcd's members, or leave it out for an embedded etcd"))
+	}
 	if o.hasEtcdServers() && o.embedded() {
 		errs = append(errs, errors.New("--etcd-servers and --embedded-etcd-dir are both set: give one of the two"))
 	}

@@ -25,6 +25,7 @@ func TestValidate(t *testing.T) {
 		"an etcd cluster: valid":                     {[]string{"--etcd-servers=https://etcd:2379"}, ""},
 		"an embedded etcd: valid":                    {[]string{"--embedded-etcd-dir=/data"}, ""},
 		"two storages":                               {[]string{"--etcd-servers=https://etcd:2379", "--embedded-etcd-dir=/data"}, "give one of the two"},
+		"no etcd where one was meant":                {[]string{"--etcd-servers="}, "--etcd-servers is given and names none"},
 		"a negative number of waiters":               {[]string{"--embedded-etcd-dir=/data", "--max-waiters=-1"}, "--max-waiters is -1"},
 		"no quota":                                   {[]string{"--embedded-etcd-dir=/data", "--embedded-etcd-quota-bytes=0"}, "--embedded-etcd-quota-bytes is 0"},
 		"no namespace of its own":                    {[]string{"--embedded-etcd-dir=/data", "--namespace="}, "--namespace is empty"},

@@ -10,11 +10,16 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"time"
 
 	"go.etcd.io/etcd/client/pkg/v3/fileutil"
 	"go.etcd.io/etcd/server/v3/embed"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/klog/v2"
 )
+
+// lockInterval is how often a process that waits for the folder looks whether it is free.
+const lockInterval = 100 * time.Millisecond
 
 // maxSocketPath is the longest path that a Unix socket can have on Linux, with its end.
 const maxSocketPath = 107
@@ -49,7 +54,7 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	}
 	// etcd locks its data, but only after it has made its sockets, which an earlier process would unlink as it ends.
 	klog.FromContext(ctx).V(2).Info("Waiting for the embedded etcd's folder", "dir", dir)
-	lock, err := fileutil.LockFile(filepath.Join(dir, "lock"), os.O_WRONLY|os.O_CREATE, fileutil.PrivateFileMode)
+	lock, err := lockFolder(ctx, dir)
 	if err != nil {
 		return nil, fmt.Errorf("locking the embedded etcd's folder: %w", err)
 	}
@@ -69,6 +74,20 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 		s.Stop()
 		return nil, errors.Join(errors.New("stopped before the embedded etcd was ready"), ctx.Err())
 	}
+}
+
+// lockFolder waits for its turn, and heeds the end of ctx meanwhile.
+func lockFolder(ctx context.Context, dir string) (*fileutil.LockedFile, error) {
+	var lock *fileutil.LockedFile
+	err := wait.PollUntilContextCancel(ctx, lockInterval, true, func(context.Context) (bool, error) {
+		var err error
+		lock, err = fileutil.TryLockFile(filepath.Join(dir, "lock"), os.O_WRONLY|os.O_CREATE, fileutil.PrivateFileMode)
+		if errors.Is(err, fileutil.ErrLocked) {
+			return false, nil
+		}
+		return err == nil, err
+	})
+	return lock, err
 }
 
 func config(cfg Config, dir, client string) *embed.Config {

@@ -54,6 +54,21 @@ func TestStart_StoppedAndStartedAgain_KeepsItsData(t *testing.T) {
 	assert.Equal(t, "b", string(got.Kvs[0].Value))
 }
 
+func TestStart_ToldToEndWhileItWaitsForTheFolder_Ends(t *testing.T) {
+	cfg := Config{Dir: shortDir(t), QuotaBytes: 1 << 30}
+	first, err := Start(t.Context(), cfg)
+	require.NoError(t, err)
+	t.Cleanup(first.Stop)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		_, err := Start(ctx, cfg)
+		ended <- err
+	}()
+	cancel()
+	require.ErrorContains(t, <-ended, "locking the embedded etcd's folder")
+}
+
 // Whoever else is on the machine could speak as a peer, by a socket that no file's permissions protect.
 func TestStart_OpensNoSocketButItsOwnFile(t *testing.T) {
 	before := sockets(t)

@@ -8,36 +8,30 @@ import (
 	"k8s.io/client-go/util/cert"
 )
 
-const (
-	// overlap is how long after its beginning a CA has its predecessors beside it in the caBundle. cert-controller dates a
-	// CA back by an hour, so they stand for an hour: many times what every replica needs to serve the new certificate.
-	overlap = 2 * time.Hour
-	// mostPredecessors bounds the caBundle, whoever rotates how often.
-	mostPredecessors = 4
-)
+// mostPredecessors bounds the caBundle, whoever rotates how often.
+const mostPredecessors = 4
 
-// bundle gives the caBundle that trusts the current CA and, while that is young, those that the standing bundle holds:
-// replicas may still serve a certificate of theirs. left is how long until the predecessors must go; 0 if there are none.
-// What cannot be read in the standing bundle, and what has expired, is left out.
-func bundle(standing, current []byte, now time.Time) (pem []byte, left time.Duration, err error) {
+// bundle gives the caBundle that trusts the current CA first and, if predecessors may stand beside it, those that the
+// standing bundle holds: replicas may still serve a certificate of theirs. alone says that there are none. What cannot be
+// read in the standing bundle, and what has expired, is left out.
+func bundle(standing, current []byte, beside bool, now time.Time) (pem []byte, alone bool, err error) {
 	cas, err := cert.ParseCertsPEM(current)
 	if err != nil {
-		return nil, 0, fmt.Errorf("reading the CA: %w", err)
+		return nil, false, fmt.Errorf("reading the CA: %w", err)
 	}
 	current, err = cert.EncodeCertificates(cas[0])
 	if err != nil {
-		return nil, 0, fmt.Errorf("encoding the CA: %w", err)
+		return nil, false, fmt.Errorf("encoding the CA: %w", err)
 	}
-	left = cas[0].NotBefore.Add(overlap).Sub(now)
 	kept := predecessors(standing, cas[0], now)
-	if left <= 0 || len(kept) == 0 {
-		return current, 0, nil
+	if !beside || len(kept) == 0 {
+		return current, true, nil
 	}
 	rest, err := cert.EncodeCertificates(kept...)
 	if err != nil {
-		return nil, 0, fmt.Errorf("encoding the CA's predecessors: %w", err)
+		return nil, false, fmt.Errorf("encoding the CA's predecessors: %w", err)
 	}
-	return append(current, rest...), left, nil
+	return append(current, rest...), false, nil
 }
 
 // predecessors are the CAs of a standing bundle other than the current one, the latest first.
@@ -53,6 +47,16 @@ func predecessors(standing []byte, current *x509.Certificate, now time.Time) []*
 		}
 	}
 	return kept
+}
+
+// standsFirst says whether a caBundle begins with the CA.
+func standsFirst(caBundle, ca []byte) bool {
+	standing, err := cert.ParseCertsPEM(caBundle)
+	if err != nil {
+		return false
+	}
+	current, err := cert.ParseCertsPEM(ca)
+	return err == nil && standing[0].Equal(current[0])
 }
 
 // trusted says whether a client that trusts the bundle believes the certificate.

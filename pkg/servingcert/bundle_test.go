@@ -38,32 +38,32 @@ func TestBundle(t *testing.T) {
 	join := func(cas ...[]byte) []byte { return bytes.Join(cas, nil) }
 	tests := map[string]struct {
 		standing []byte
-		now      time.Time
+		beside   bool
 		want     []byte
-		left     time.Duration
+		alone    bool
 	}{
-		"nothing stands: the CA alone":                         {nil, start, current, 0},
-		"the CA stands: nothing to do":                         {current, start, current, 0},
-		"another stands: both, until the CA is old":            {old, start, join(current, old), time.Hour},
-		"both stand: both":                                     {join(current, old), start.Add(59 * time.Minute), join(current, old), time.Minute},
-		"both stand and the CA is an hour old: the CA alone":   {join(current, old), start.Add(time.Hour), current, 0},
-		"rotated twice within the hour: all three":             {join(old, older), start, join(current, old, older), time.Hour},
-		"an expired one stands: it goes":                       {expired.CertPEM, start, current, 0},
-		"what stands is no certificate: it goes":               {[]byte("caBundle"), start, current, 0},
-		"the order of what stands: the latest first, no twins": {join(old, current), start, join(current, old), time.Hour},
+		"nothing stands: the CA alone":                         {nil, true, current, true},
+		"the CA stands: nothing to do":                         {current, true, current, true},
+		"another stands: both, the CA first":                   {old, true, join(current, old), false},
+		"both stand: both":                                     {join(current, old), true, join(current, old), false},
+		"both stand and the time is over: the CA alone":        {join(current, old), false, current, true},
+		"rotated twice within the time: all three":             {join(old, older), true, join(current, old, older), false},
+		"an expired one stands: it goes":                       {expired.CertPEM, true, current, true},
+		"what stands is no certificate: it goes":               {[]byte("caBundle"), true, current, true},
+		"the order of what stands: the latest first, no twins": {join(old, current), true, join(current, old), false},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			got, left, err := bundle(tt.standing, current, tt.now)
+			got, alone, err := bundle(tt.standing, current, tt.beside, start)
 			require.NoError(t, err)
 			assert.Equal(t, string(tt.want), string(got))
-			assert.Equal(t, tt.left, left)
+			assert.Equal(t, tt.alone, alone)
 		})
 	}
 }
 
 func TestBundle_CANotReadable_Refused(t *testing.T) {
-	_, _, err := bundle(nil, []byte("no certificate"), start)
+	_, _, err := bundle(nil, []byte("no certificate"), true, start)
 	require.ErrorContains(t, err, "reading the CA")
 }
 
@@ -71,7 +71,7 @@ func TestBundle_RotatedAgainAndAgain_Bounded(t *testing.T) {
 	var standing []byte
 	for range 2 * mostPredecessors {
 		var err error
-		standing, _, err = bundle(standing, newCA(t, start).CertPEM, start)
+		standing, _, err = bundle(standing, newCA(t, start).CertPEM, true, start)
 		require.NoError(t, err)
 	}
 	assert.Equal(t, 1+mostPredecessors, bytes.Count(standing, []byte("BEGIN CERTIFICATE")))

@@ -2,6 +2,7 @@ package servingcert
 
 import (
 	"bytes"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -14,7 +15,11 @@ import (
 // pair is a certificate with its key.
 type pair struct{ cert, key []byte }
 
-func (p pair) empty() bool { return len(p.cert) == 0 || len(p.key) == 0 }
+// usable says whether there are both, and fit each other.
+func (p pair) usable() bool {
+	_, err := tls.X509KeyPair(p.cert, p.key)
+	return err == nil
+}
 
 func (p pair) equal(other pair) bool {
 	return bytes.Equal(p.cert, other.cert) && bytes.Equal(p.key, other.key)
@@ -29,7 +34,7 @@ func (f Files) CertFile() string { return filepath.Join(string(f), corev1.TLSCer
 // KeyFile is the path of its key.
 func (f Files) KeyFile() string { return filepath.Join(string(f), corev1.TLSPrivateKeyKey) }
 
-// read gives what is served; an empty pair if nothing is.
+// read gives what is served; nothing usable if nothing is.
 func (f Files) read() (pair, error) {
 	var out pair
 	for path, into := range map[string]*[]byte{f.CertFile(): &out.cert, f.KeyFile(): &out.key} {

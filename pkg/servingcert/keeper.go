@@ -56,6 +56,9 @@ type Config struct {
 	Clock clock.Clock
 }
 
+// hint is what most likely keeps a server from having a certificate.
+const hint = "is there the Secret that --serving-cert-secret names, and may the server update it?"
+
 // Keeper keeps a serving certificate.
 type Keeper struct {
 	manager ctrl.Manager
@@ -128,7 +131,7 @@ func kinds() (*runtime.Scheme, error) {
 // Run keeps the certificate until ctx ends.
 func (k *Keeper) Run(ctx context.Context) error {
 	if err := k.manager.Start(ctx); err != nil {
-		return fmt.Errorf("keeping the serving certificate: %w", err)
+		return fmt.Errorf("keeping the serving certificate: %w (%s)", err, hint)
 	}
 	return nil
 }
@@ -141,6 +144,6 @@ func (k *Keeper) Wait(ctx context.Context) error {
 	case <-k.written:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("waiting for a serving certificate: %w (is there the Secret that --serving-cert-secret names, and may the server update it?)", ctx.Err())
+		return fmt.Errorf("waiting for a serving certificate: %w (%s)", ctx.Err(), hint)
 	}
 }

@@ -21,9 +21,16 @@ import (
 const (
 	// caKey is the Secret's key of the CA, as cert-controller names it.
 	caKey = "ca.crt"
+	// overlap is how long predecessors stand beside a CA in the caBundle, from when a replica first saw it there in front:
+	// long enough for every replica to serve a certificate of it. A replica that starts begins to count anew.
+	overlap = time.Hour
 	// settle is how long a CA stands in the caBundle before a certificate of it is served in another's place: every
-	// kube-apiserver has to hear of it by its watch first. The old certificate is as good meanwhile.
-	settle = 5 * time.Second
+	// kube-apiserver has to hear of it by its watch first, also one that has just lost it. The old certificate is as good
+	// meanwhile.
+	settle = time.Minute
+	// recheck is when a Secret is looked at again that holds nothing to serve yet, for instance because this node's clock is
+	// behind that of the replica that issued it.
+	recheck = time.Minute
 
 	fieldOwner = "sandbox-apiserver"
 )
@@ -37,9 +44,12 @@ type reconciler struct {
 	dir        Files
 	onWritten  func()
 
-	// trustedSince is when this replica first saw the caBundle trust the pair that waits to be served.
-	trustedSince time.Time
+	// first is the CA that this replica saw in front of the caBundle, and since when.
+	first      []byte
+	firstSince time.Time
+	// waiting is the pair that waits to be served, and since when the caBundle has been seen to trust it.
 	waiting      pair
+	waitingSince time.Time
 }
 
 var _ reconcile.Reconciler = &reconciler{}
@@ -68,27 +78,33 @@ func (k *Keeper) addReconciler(cfg Config) error {
 func (r *reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 	var secret corev1.Secret
 	if err := r.client.Get(ctx, r.secret, &secret); err != nil {
-		return reconcile.Result{}, client.IgnoreNotFound(err) // what is served stays
+		return reconcile.Result{}, client.IgnoreNotFound(err) // what is served stays, until there is a Secret again
 	}
 	next := pair{cert: secret.Data[corev1.TLSCertKey], key: secret.Data[corev1.TLSPrivateKeyKey]}
 	ca := secret.Data[caKey]
-	if next.empty() || !trusted(ca, next.cert, r.clock.Now()) {
-		return reconcile.Result{}, nil // not issued yet, or being renewed: the Secret will change
+	if !next.usable() || !trusted(ca, next.cert, r.clock.Now()) {
+		klog.FromContext(ctx).V(2).Info("The Secret holds no certificate that is valid now", "secret", klog.KRef(r.secret.Namespace, r.secret.Name))
+		return reconcile.Result{RequeueAfter: recheck}, nil
 	}
-	caBundle, recheck, err := r.trust(ctx, ca)
+	caBundle, forget, err := r.trust(ctx, ca)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	wait, err := r.serve(ctx, next, caBundle)
-	if wait > 0 && (recheck == 0 || wait < recheck) {
-		recheck = wait
-	}
-	return reconcile.Result{RequeueAfter: recheck}, err
+	wait, err := r.serve(ctx, next, ca, caBundle)
+	return reconcile.Result{RequeueAfter: sooner(wait, forget)}, err
 }
 
-// trust puts the CA into the caBundle and gives the caBundle as it stands. recheck is when it must be looked at again.
-// Without an APIService there is nobody to be trusted by: then the CA alone is given.
-func (r *reconciler) trust(ctx context.Context, ca []byte) (caBundle []byte, recheck time.Duration, err error) {
+// sooner is the smaller of two waits, of which 0 is none.
+func sooner(a, b time.Duration) time.Duration {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
+}
+
+// trust puts the CA in front of the caBundle and gives the caBundle as it stands, and when its predecessors must go; 0 if
+// there are none. Without an APIService there is nobody to be trusted by: then the CA alone is given.
+func (r *reconciler) trust(ctx context.Context, ca []byte) (caBundle []byte, forget time.Duration, err error) {
 	var service apiregistrationv1.APIService
 	if err := r.client.Get(ctx, types.NamespacedName{Name: r.apiService}, &service); err != nil {
 		if apierrors.IsNotFound(err) {
@@ -96,27 +112,36 @@ func (r *reconciler) trust(ctx context.Context, ca []byte) (caBundle []byte, rec
 		}
 		return nil, 0, fmt.Errorf("reading APIService %s: %w", r.apiService, err)
 	}
-	caBundle, recheck, err = bundle(service.Spec.CABundle, ca, r.clock.Now())
+	now, standing := r.clock.Now(), service.Spec.CABundle
+	// A CA that is put in front counts from now, however old it is: a restored Secret's may be older than what stands.
+	if !bytes.Equal(r.first, ca) || !standsFirst(standing, ca) {
+		r.first, r.firstSince = ca, now
+	}
+	forget = r.firstSince.Add(overlap).Sub(now)
+	caBundle, alone, err := bundle(standing, ca, forget > 0, now)
 	if err != nil {
 		return nil, 0, err
 	}
-	if bytes.Equal(caBundle, service.Spec.CABundle) {
-		return caBundle, recheck, nil
+	if alone {
+		forget = 0
+	}
+	if bytes.Equal(caBundle, standing) && !service.Spec.InsecureSkipTLSVerify {
+		return caBundle, forget, nil
 	}
 	before := service.DeepCopy()
-	service.Spec.CABundle = caBundle
-	service.Spec.InsecureSkipTLSVerify = false
+	service.Spec.CABundle, service.Spec.InsecureSkipTLSVerify = caBundle, false
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	if err := r.client.Patch(ctx, &service, patch, client.FieldOwner(fieldOwner)); err != nil {
 		return nil, 0, fmt.Errorf("keeping the caBundle of APIService %s: %w", r.apiService, err)
 	}
-	klog.FromContext(ctx).Info("The APIService's caBundle was changed", "apiService", r.apiService, "predecessorsUntil", r.clock.Now().Add(recheck))
-	return caBundle, recheck, nil
+	r.waiting = pair{} // the wait begins anew: kube-apiservers have yet to hear of this bundle
+	klog.FromContext(ctx).Info("The APIService's caBundle was changed", "apiService", r.apiService, "predecessors", !alone)
+	return caBundle, forget, nil
 }
 
-// serve writes the pair for the server to reload: at once if what is served is not trusted anyway, else once the CA has
-// settled. It gives how long that takes.
-func (r *reconciler) serve(ctx context.Context, next pair, caBundle []byte) (time.Duration, error) {
+// serve writes the pair for the server to reload: at once if what is served is of the same CA, or not trusted anyway, else
+// once the CA has settled. It gives how long that takes.
+func (r *reconciler) serve(ctx context.Context, next pair, ca, caBundle []byte) (time.Duration, error) {
 	now := r.clock.Now()
 	served, err := r.dir.read()
 	if err != nil {
@@ -127,12 +152,12 @@ func (r *reconciler) serve(ctx context.Context, next pair, caBundle []byte) (tim
 		r.onWritten()
 		return 0, nil
 	}
-	if !served.empty() && trusted(caBundle, served.cert, now) {
+	if served.usable() && trusted(caBundle, served.cert, now) && !trusted(ca, served.cert, now) {
 		r.onWritten()
 		if !r.waiting.equal(next) {
-			r.waiting, r.trustedSince = next, now
+			r.waiting, r.waitingSince = next, now
 		}
-		if left := r.trustedSince.Add(settle).Sub(now); left > 0 {
+		if left := r.waitingSince.Add(settle).Sub(now); left > 0 {
 			return left, nil
 		}
 	}

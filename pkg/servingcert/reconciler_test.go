@@ -81,8 +81,8 @@ func (r *replica) caBundle() string {
 
 func TestReconcile_FirstPair_TrustedAndServedAtOnce(t *testing.T) {
 	r := newReplica(t, secret(), apiService())
-	assert.Zero(t, r.reconcile())
-	assert.True(t, r.served().empty(), "an empty Secret is waited for")
+	assert.Equal(t, recheck, r.reconcile())
+	assert.False(t, r.served().usable(), "an empty Secret is waited for")
 	assert.Zero(t, r.written)
 
 	ca := newCA(t, start)
@@ -114,13 +114,62 @@ func TestReconcile_NewCA_BothAreTrustedWhileTheOldCertificateIsServed(t *testing
 	r.clock.Step(settle - time.Second)
 	assert.Equal(t, time.Second, r.reconcile(), "an event in between does not begin the wait anew")
 	r.clock.Step(time.Second)
-	assert.Equal(t, time.Hour-settle, r.reconcile())
+	assert.Equal(t, overlap-settle, r.reconcile())
 	assert.True(t, r.served().equal(second))
 	assert.Equal(t, both, r.caBundle(), "another replica may serve the old certificate yet")
 
-	r.clock.Step(time.Hour - settle)
+	r.clock.Step(overlap - settle)
 	assert.Zero(t, r.reconcile())
 	assert.Equal(t, string(after.CertPEM), r.caBundle())
+}
+
+func TestReconcile_NewCertificateOfTheSameCA_ServedAtOnce(t *testing.T) {
+	r := newReplica(t, secret(), apiService())
+	ca := newCA(t, start)
+	r.issue(ca, newPair(t, ca, start))
+	r.reconcile()
+	renewed := newPair(t, ca, start)
+	r.issue(ca, renewed)
+	assert.Zero(t, r.reconcile())
+	assert.True(t, r.served().equal(renewed), "whoever trusts the one trusts the other")
+}
+
+// A Secret may be restored from a backup: its CA is then older than what stands, and counts from now all the same.
+func TestReconcile_OlderCARestored_BothAreTrustedWhileTheOtherIsServed(t *testing.T) {
+	r := newReplica(t, secret(), apiService())
+	older, newer := newCA(t, start.Add(-48*time.Hour)), newCA(t, start.Add(-24*time.Hour))
+	served, restored := newPair(t, newer, start.Add(-24*time.Hour)), newPair(t, older, start.Add(-48*time.Hour))
+	r.issue(newer, served)
+	r.reconcile()
+	r.issue(older, restored)
+	assert.Equal(t, settle, r.reconcile())
+	assert.Equal(t, string(older.CertPEM)+string(newer.CertPEM), r.caBundle())
+	assert.True(t, r.served().equal(served))
+	r.clock.Step(settle)
+	r.reconcile()
+	assert.True(t, r.served().equal(restored))
+}
+
+// A container may be killed between the two files, and its folder outlives it.
+func TestReconcile_FilesThatDoNotFit_ReplacedAtOnce(t *testing.T) {
+	r := newReplica(t, secret(), apiService())
+	ca := newCA(t, start)
+	half, next := newPair(t, ca, start), newPair(t, ca, start)
+	require.NoError(t, r.dir.write(pair{cert: half.cert, key: next.key}))
+	r.issue(ca, next)
+	assert.Zero(t, r.reconcile())
+	assert.True(t, r.served().equal(next))
+}
+
+func TestReconcile_SecretOfTwoHalves_IsNotServed(t *testing.T) {
+	r := newReplica(t, secret(), apiService())
+	ca := newCA(t, start)
+	first := newPair(t, ca, start)
+	r.issue(ca, first)
+	r.reconcile()
+	r.issue(ca, pair{cert: newPair(t, ca, start).cert, key: first.key})
+	assert.Equal(t, recheck, r.reconcile())
+	assert.True(t, r.served().equal(first))
 }
 
 func TestReconcile_ReplicaThatWasAwayForTheRotation_ServesTheNewPairAtOnce(t *testing.T) {
@@ -138,7 +187,7 @@ func TestReconcile_NoAPIService_Served(t *testing.T) {
 	ca := newCA(t, start)
 	r.issue(ca, newPair(t, ca, start))
 	assert.Zero(t, r.reconcile())
-	assert.False(t, r.served().empty())
+	assert.True(t, r.served().usable())
 }
 
 func TestReconcile_PairOfAnotherCA_IsNotServed(t *testing.T) {

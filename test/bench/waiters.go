@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"regexp"
-	"strconv"
 	"sync"
 	"time"
 
@@ -99,8 +97,8 @@ func (b *bench) wait(ctx context.Context) (leave func(), err error) {
 		all.Wait()
 	}
 	for {
-		held, err := b.seats(ctx)
-		if err != nil || held >= callers {
+		seats, err := b.Seats(ctx)
+		if err != nil || seats["sandbox-acquire"] >= callers {
 			return leave, err
 		}
 		select {
@@ -109,21 +107,6 @@ func (b *bench) wait(ctx context.Context) (leave func(), err error) {
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
-}
-
-var seatsLine = regexp.MustCompile(`(?m)^apiserver_flowcontrol_current_executing_seats\{.*priority_level="sandbox-acquire"\} (\d+)`)
-
-// seats is how many seats acquires hold at kube-apiserver.
-func (b *bench) seats(ctx context.Context) (int, error) {
-	metrics, err := b.Kube.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
-	if err != nil {
-		return 0, err
-	}
-	found := seatsLine.FindSubmatch(metrics)
-	if found == nil {
-		return 0, nil
-	}
-	return strconv.Atoi(string(found[1]))
 }
 
 // viewer is a person who has Kubernetes' own role view in the namespace. An administrator's requests are exempt from

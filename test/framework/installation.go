@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/altairalabs/omnia-sandboxes/hack/image"
 )
@@ -57,7 +58,10 @@ func (c *Cluster) installation(ctx context.Context, overlay string, before func(
 		return nil, errors.Join(err, lock.Close())
 	}
 	if err := c.applyOverlay(ctx, overlay); err != nil {
-		return nil, errors.Join(err, lock.Close())
+		// Announced and not served, the group would hold up everybody else's namespaces.
+		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+		defer cancel()
+		return nil, errors.Join(err, c.unregister(ending), lock.Close())
 	}
 	return &Installation{cluster: c, overlay: overlay, lock: lock}, nil
 }
@@ -109,7 +113,7 @@ func (i *Installation) Uninstall(ctx context.Context) error {
 func (c *Cluster) uninstall(ctx context.Context, overlay string) error {
 	for _, step := range [][]string{
 		// Nobody acquires any more; then the sandboxes go while there is still somebody who knows whose they are.
-		{"delete", "clusterrolebinding", "omnia-sandboxes:acquire", "--ignore-not-found"},
+		{"delete", "clusterrole", "omnia-sandboxes:acquire", "--ignore-not-found"},
 		{"delete", "sandboxclaims.sandbox.omnia", "--all", "--all-namespaces", "--cascade=foreground"},
 		// A group that is not served any more holds up the deletion of every namespace, so it goes before its server.
 		{"delete", "apiservice", apiServiceName},
@@ -133,11 +137,11 @@ func (c *Cluster) StopInstallation(ctx context.Context) error {
 
 // stopInstallation ends a server that runs as pods, with its data: APIService first.
 func (c *Cluster) stopInstallation(ctx context.Context) error {
-	workload, err := c.serverWorkload(ctx)
-	if err != nil || workload == "" {
+	if err := c.unregister(ctx); err != nil {
 		return err
 	}
-	if err := c.unregister(ctx); err != nil {
+	workload, err := c.serverWorkload(ctx)
+	if err != nil || workload == "" {
 		return err
 	}
 	for _, args := range [][]string{

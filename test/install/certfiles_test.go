@@ -2,12 +2,9 @@ package install
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"errors"
-	"math/big"
 	"net"
 	"testing"
 	"time"
@@ -17,8 +14,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/cert"
-	"k8s.io/client-go/util/keyutil"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"k8s.io/utils/ptr"
 
@@ -32,10 +27,10 @@ const secretTimeout = 3 * time.Minute
 // What cert-manager leads to is played here: a TLS Secret that is mounted, and the caBundle of its CA.
 func TestCertManagersFiles_RenewedWhileAcquiresRun_NoneFails(t *testing.T) {
 	c := framework.Get(t)
-	ca := newIssuer(t)
-	secret := ca.secret(t)
+	ca := framework.NewCA(t, "sandbox-apiserver-ca")
+	secret := tlsSecret(t, ca)
 	w := install(t, "test/install/certfiles", func(ctx context.Context) error {
-		return errors.Join(c.Apply(ctx, "manifests/base/prerequisites"), c.Client.Create(ctx, secret), announce(ctx, c, ca.pem))
+		return errors.Join(c.Apply(ctx, "manifests/base/prerequisites"), c.Client.Create(ctx, secret), announce(ctx, c, ca.PEM))
 	})
 	w.acquire("s")
 	servers := w.servers()
@@ -48,7 +43,7 @@ func TestCertManagersFiles_RenewedWhileAcquiresRun_NoneFails(t *testing.T) {
 		_, err := w.claims.Acquire(ctx, v1alpha1.AnyClaim, framework.MakeAcquire(runtimeName, "s", handle), metav1.CreateOptions{})
 		return err
 	})
-	renewed := ca.secret(t)
+	renewed := tlsSecret(t, ca)
 	renewed.ResourceVersion = secret.ResourceVersion
 	require.NoError(t, c.Client.Update(t.Context(), renewed))
 	// A changed pod is looked at by the kubelet at once, and its Secrets with it; else within a minute and a half.
@@ -58,10 +53,23 @@ func TestCertManagersFiles_RenewedWhileAcquiresRun_NoneFails(t *testing.T) {
 	framework.Eventually(t, secretTimeout, "the renewed certificate is served", func(ctx context.Context) (*x509.Certificate, error) {
 		return framework.ServedCertificate(ctx, address)
 	}, func(served *x509.Certificate) bool { return !served.Equal(before) })
+	w.believed(address, ca.PEM)
 	acquires, failures := stop()
 	assert.Empty(t, failures)
 	assert.NotZero(t, acquires)
 	assert.Equal(t, servers[0].UID, w.servers()[0].UID, "without a restart")
+}
+
+// believed opens a connection as whoever trusts the caBundle does: those that stand do not show what is served now.
+func (w *world) believed(address string, caBundle []byte) {
+	w.t.Helper()
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(caBundle)
+	host := framework.ServerName + "." + framework.SystemNamespace + ".svc"
+	dialer := &tls.Dialer{Config: &tls.Config{RootCAs: roots, ServerName: host, MinVersion: tls.VersionTLS12}}
+	connection, err := dialer.DialContext(w.t.Context(), "tcp", address)
+	require.NoError(w.t, err)
+	require.NoError(w.t, connection.Close())
 }
 
 // announce makes the APIService before the overlay does, with the caBundle that the overlay leaves alone.
@@ -77,45 +85,16 @@ func announce(ctx context.Context, c *framework.Cluster, caBundle []byte) error 
 	return err
 }
 
-// issuer issues certificates as the component's cert-manager objects would.
-type issuer struct {
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
-	pem  []byte
-}
-
-func newIssuer(t *testing.T) *issuer {
+// tlsSecret is the Secret of a newly issued certificate, as the component's cert-manager objects would have it.
+func tlsSecret(t *testing.T, ca *framework.CA) *corev1.Secret {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
-	ca, err := cert.NewSelfSignedCACert(cert.Config{CommonName: "sandbox-apiserver-ca"}, key)
-	require.NoError(t, err)
-	pem, err := cert.EncodeCertificates(ca)
-	require.NoError(t, err)
-	return &issuer{cert: ca, key: key, pem: pem}
-}
-
-// secret is the Secret of a newly issued certificate.
-func (i *issuer) secret(t *testing.T) *corev1.Secret {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
-	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
-		SerialNumber: big.NewInt(time.Now().UnixNano()),
-		DNSNames:     []string{framework.ServerName + "." + framework.SystemNamespace + ".svc"},
-		NotBefore:    time.Now().Add(-time.Minute), NotAfter: time.Now().Add(time.Hour),
-		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-	}, i.cert, key.Public(), i.key)
-	require.NoError(t, err)
-	issued, err := x509.ParseCertificate(der)
-	require.NoError(t, err)
-	certPEM, err := cert.EncodeCertificates(issued)
-	require.NoError(t, err)
-	keyPEM, err := keyutil.MarshalPrivateKeyToPEM(key)
-	require.NoError(t, err)
+	certPEM, keyPEM := ca.Issue(t, x509.Certificate{
+		DNSNames:    []string{framework.ServerName + "." + framework.SystemNamespace + ".svc"},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	})
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: framework.SystemNamespace, Name: "sandbox-apiserver-tls"},
 		Type:       corev1.SecretTypeTLS,
-		Data:       map[string][]byte{"ca.crt": i.pem, corev1.TLSCertKey: certPEM, corev1.TLSPrivateKeyKey: keyPEM},
+		Data:       map[string][]byte{"ca.crt": ca.PEM, corev1.TLSCertKey: certPEM, corev1.TLSPrivateKeyKey: keyPEM},
 	}
 }

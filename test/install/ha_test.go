@@ -12,6 +12,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
@@ -29,9 +30,9 @@ func TestHA_ThreeReplicasOnEtcdWithTLS_LeaderDeleted_AnotherWorksOn(t *testing.T
 	for _, pod := range servers {
 		assert.True(t, ready(&pod), pod.Name)
 	}
-	budget, err := w.Kube.PolicyV1().PodDisruptionBudgets(framework.SystemNamespace).Get(t.Context(), framework.ServerName, metav1.GetOptions{})
-	require.NoError(t, err)
-	assert.EqualValues(t, 1, budget.Status.DisruptionsAllowed)
+	framework.Eventually(t, framework.Shortly, "one may be drained away", func(ctx context.Context) (*policyv1.PodDisruptionBudget, error) {
+		return w.Kube.PolicyV1().PodDisruptionBudgets(framework.SystemNamespace).Get(ctx, framework.ServerName, metav1.GetOptions{})
+	}, func(b *policyv1.PodDisruptionBudget) bool { return b.Status.DisruptionsAllowed == 1 })
 
 	leader := w.leader(t)
 	require.NoError(t, w.Kube.CoreV1().Pods(framework.SystemNamespace).Delete(t.Context(), leader, metav1.DeleteOptions{}))

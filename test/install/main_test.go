@@ -49,6 +49,9 @@ func install(t *testing.T, overlay string, prepare func(context.Context) error) 
 	require.NoError(t, w.InstallOmnia(ctx))
 	require.NoError(t, w.LoadSampleImages(ctx))
 	installation, err := w.InstallOverlay(ctx, overlay, prepare)
+	if err != nil {
+		w.showServer()
+	}
 	require.NoError(t, err)
 	w.installation = installation
 	t.Cleanup(func() {

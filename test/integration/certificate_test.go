@@ -3,6 +3,7 @@ package integration
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"crypto/x509"
 	"testing"
 	"time"
@@ -23,25 +24,55 @@ const apiServiceName = "v1alpha1.sandbox.omnia"
 func TestServingCertificate_RotatedWhileAcquiresRun_NoneFails(t *testing.T) {
 	w := newWorld(t, onFakeNodes)
 	w.bound("s")
-	stop := w.acquireAllTheTime()
+	stop, stopConnecting := w.acquireAllTheTime(), w.connectAllTheTime()
 
-	before := w.servedByAll(nil)
+	before, bundle := w.servedByAll(nil), w.caBundle()
 	w.patchSecret(`{"data":{"tls.crt":null}}`)
 	renewed := w.servedByAll(before)
-	assert.Equal(t, before.Issuer.CommonName, renewed.Issuer.CommonName)
-	assert.Len(t, w.caBundle(), 1, "the CA is the same")
+	require.NoError(t, renewed.CheckSignatureFrom(bundle[0]), "the CA is the same")
+	assert.Equal(t, bundle, w.caBundle())
 
 	w.patchSecret(`{"data":null}`)
 	reissued := w.servedByAll(renewed)
-	bundle := w.caBundle()
+	bundle = w.caBundle()
 	require.GreaterOrEqual(t, len(bundle), 2, "the CA before is trusted too, for whoever still serves its certificate")
 	require.NoError(t, reissued.CheckSignatureFrom(bundle[0]), "the latest CA comes first")
 	require.NoError(t, renewed.CheckSignatureFrom(bundle[1]))
 
-	acquires, failures := stop()
-	assert.Empty(t, failures)
-	assert.NotZero(t, acquires)
-	t.Logf("%d acquires while the certificate was renewed and the CA replaced", acquires)
+	for what, stop := range map[string]func() (int, []string){"acquires": stop, "connections": stopConnecting} {
+		count, failures := stop()
+		assert.Empty(t, failures, what)
+		assert.NotZero(t, count, what)
+		t.Logf("%d %s while the certificate was renewed and the CA replaced", count, what)
+	}
+}
+
+// connectAllTheTime opens connections to every server as a kube-apiserver would that hears of a new caBundle a while late.
+// Those that acquires use stand, and do not show what is served now.
+func (w *world) connectAllTheTime() (stop func() (int, []string)) {
+	w.t.Helper()
+	const late, pause = 3 * time.Second, 50 * time.Millisecond
+	return framework.AllTheTime(w.t, 1, func(ctx context.Context) error {
+		service, err := w.Aggregator.ApiregistrationV1().APIServices().Get(ctx, apiServiceName, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		roots := x509.NewCertPool()
+		roots.AppendCertsFromPEM(service.Spec.CABundle)
+		dialer := &tls.Dialer{Config: &tls.Config{RootCAs: roots, ServerName: framework.ServerName + "." + framework.SystemNamespace + ".svc", MinVersion: tls.VersionTLS12}}
+		for heard := time.Now(); time.Since(heard) < late; time.Sleep(pause) {
+			for _, server := range w.servers.List {
+				connection, err := dialer.DialContext(ctx, "tcp", server.Address())
+				if err != nil {
+					return err
+				}
+				if err := connection.Close(); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
 }
 
 func TestCABundle_EditedAway_ComesBack(t *testing.T) {
@@ -75,7 +106,7 @@ func (w *world) patchSecret(patch string) {
 // servedByAll waits until all servers serve one certificate, other than the one before, and gives it.
 func (w *world) servedByAll(before *x509.Certificate) *x509.Certificate {
 	w.t.Helper()
-	served := framework.Eventually(w.t, time.Minute, "all servers serve the new certificate", func(ctx context.Context) ([]*x509.Certificate, error) {
+	served := framework.Eventually(w.t, 2*time.Minute, "all servers serve the new certificate", func(ctx context.Context) ([]*x509.Certificate, error) {
 		var out []*x509.Certificate
 		for _, server := range w.servers.List {
 			one, err := framework.ServedCertificate(ctx, server.Address())

@@ -1,12 +1,8 @@
 package integration
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"net/http"
-	"regexp"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -63,9 +59,7 @@ func TestPriorityAndFairness_HundredWait_NoOtherLevelIsHeld(t *testing.T) {
 	}
 	defer waiting.Wait()
 	defer hangUp()
-	seats := framework.Eventually(t, framework.Shortly, "a hundred seats are held", func(ctx context.Context) (map[string]int, error) {
-		return w.seats(ctx)
-	}, func(seats map[string]int) bool { return seats[acquireFlow] >= callers })
+	seats := framework.Eventually(t, framework.Shortly, "a hundred seats are held", w.Seats, func(seats map[string]int) bool { return seats[acquireFlow] >= callers })
 	for level, held := range seats {
 		if level != acquireFlow {
 			assert.Less(t, held, callers/4, "level %s", level)
@@ -74,25 +68,4 @@ func TestPriorityAndFairness_HundredWait_NoOtherLevelIsHeld(t *testing.T) {
 	claims, err := w.Sandbox.SandboxV1alpha1().SandboxClaims(w.namespace).List(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)
 	assert.Len(t, claims.Items, 1, "the callers wait for one claim")
-}
-
-var seatsLine = regexp.MustCompile(`^apiserver_flowcontrol_current_executing_seats\{.*priority_level="([^"]+)"\} (\d+)`)
-
-// seats is how many seats are held at kube-apiserver, by priority level.
-func (w *world) seats(ctx context.Context) (map[string]int, error) {
-	metrics, err := w.Kube.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
-	if err != nil {
-		return nil, err
-	}
-	seats := map[string]int{}
-	for lines := bufio.NewScanner(bytes.NewReader(metrics)); lines.Scan(); {
-		if found := seatsLine.FindStringSubmatch(lines.Text()); found != nil {
-			held, err := strconv.Atoi(found[2])
-			if err != nil {
-				return nil, err
-			}
-			seats[found[1]] += held
-		}
-	}
-	return seats, nil
 }

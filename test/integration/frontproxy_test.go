@@ -3,16 +3,11 @@ package integration
 import (
 	"bytes"
 	"context"
-	"crypto"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/json"
 	"fmt"
-	"math/big"
 	"net/http"
 	"net/url"
 	"os"
@@ -28,8 +23,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/util/cert"
-	"k8s.io/client-go/util/keyutil"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"k8s.io/utils/ptr"
 
@@ -104,31 +97,12 @@ func (w *world) frontProxyFiles() frontProxy {
 
 func newFrontProxy(t *testing.T) frontProxy {
 	t.Helper()
-	newKey := func() *ecdsa.PrivateKey {
-		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-		require.NoError(t, err)
-		return key
-	}
-	caKey, key := newKey(), newKey()
-	ca, err := cert.NewSelfSignedCACert(cert.Config{CommonName: "another-front-proxy-ca"}, caKey)
-	require.NoError(t, err)
-	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
-		SerialNumber: big.NewInt(time.Now().UnixNano()),
-		Subject:      pkix.Name{CommonName: "front-proxy-client"},
-		NotBefore:    time.Now().Add(-time.Minute), NotAfter: time.Now().Add(time.Hour),
-		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
-	}, ca, key.Public(), crypto.Signer(caKey))
-	require.NoError(t, err)
-	signed, err := x509.ParseCertificate(der)
-	require.NoError(t, err)
-	out := frontProxy{}
-	out.ca, err = cert.EncodeCertificates(ca)
-	require.NoError(t, err)
-	out.cert, err = cert.EncodeCertificates(signed)
-	require.NoError(t, err)
-	out.key, err = keyutil.MarshalPrivateKeyToPEM(key)
-	require.NoError(t, err)
-	return out
+	ca := framework.NewCA(t, "another-front-proxy-ca")
+	certPEM, key := ca.Issue(t, x509.Certificate{
+		Subject:     pkix.Name{CommonName: "front-proxy-client"},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	})
+	return frontProxy{ca: ca.PEM, cert: certPEM, key: key}
 }
 
 // writePKI replaces a file that kube-apiserver watches, as a whole.

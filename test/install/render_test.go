@@ -1,0 +1,93 @@
+package install
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/altairalabs/omnia-sandboxes/test/framework"
+)
+
+// Every component beside every overlay gives what it promises, also those whose operators this cluster does not have.
+func TestComponents_BesideEveryOverlay(t *testing.T) {
+	c := framework.Get(t)
+	for _, overlay := range []string{"embedded", "ha", "local"} {
+		t.Run(overlay+" alone", func(t *testing.T) {
+			objects := render(t, c, overlay)
+			assert.Contains(t, objects, "Secret/sandbox-apiserver-cert")
+			assert.Contains(t, args(t, objects), "--serving-cert-secret=sandbox-apiserver-cert")
+		})
+		t.Run(overlay+" with cert-manager", func(t *testing.T) {
+			objects := render(t, c, overlay, "cert-manager")
+			for _, gone := range []string{"Secret/sandbox-apiserver-cert", "Role/omnia-sandboxes:serving-cert", "RoleBinding/omnia-sandboxes:serving-cert",
+				"ClusterRole/omnia-sandboxes:serving-cert", "ClusterRoleBinding/omnia-sandboxes:serving-cert"} {
+				assert.NotContains(t, objects, gone, "the server may neither read Secrets nor write the APIService")
+			}
+			assert.Contains(t, objects, "Certificate/sandbox-apiserver")
+			assert.Equal(t, "sandbox-system/sandbox-apiserver", objects["APIService/v1alpha1.sandbox.omnia"].GetAnnotations()["cert-manager.io/inject-ca-from"])
+			given := args(t, objects)
+			assert.Contains(t, given, "--tls-cert-file=/certs/tls.crt")
+			assert.Contains(t, given, "--tls-private-key-file=/certs/tls.key")
+			for _, arg := range given {
+				assert.NotContains(t, arg, "--serving-cert-secret")
+			}
+		})
+		t.Run(overlay+" with a ServiceMonitor", func(t *testing.T) {
+			objects := render(t, c, overlay, "servicemonitor")
+			require.Contains(t, objects, "ServiceMonitor/sandbox-apiserver")
+			selected, _, err := unstructured.NestedStringMap(objects["ServiceMonitor/sandbox-apiserver"].Object, "spec", "selector", "matchLabels")
+			require.NoError(t, err)
+			for key, value := range selected {
+				assert.Equal(t, value, objects["Service/sandbox-apiserver"].GetLabels()[key], "it finds the Service")
+			}
+		})
+	}
+}
+
+// render gives the objects of an overlay with components, by kind and name.
+func render(t *testing.T, c *framework.Cluster, overlay string, components ...string) map[string]*unstructured.Unstructured {
+	t.Helper()
+	dir := t.TempDir()
+	relative, err := filepath.Rel(dir, filepath.Join(c.Root, "manifests"))
+	require.NoError(t, err)
+	kustomization := fmt.Sprintf("resources: [%s/overlays/%s]\ncomponents:\n", relative, overlay)
+	for _, component := range components {
+		kustomization += fmt.Sprintf("- %s/components/%s\n", relative, component)
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(strings.TrimSuffix(kustomization, "components:\n")), 0o600))
+	out, err := c.Kubectl(t.Context(), "kustomize", dir)
+	require.NoError(t, err)
+	objects := map[string]*unstructured.Unstructured{}
+	for _, document := range bytes.Split([]byte(out), []byte("\n---\n")) {
+		object := &unstructured.Unstructured{}
+		require.NoError(t, utilyaml.Unmarshal(document, &object.Object))
+		objects[object.GetKind()+"/"+object.GetName()] = object
+	}
+	return objects
+}
+
+// args are the flags of the server's pods.
+func args(t *testing.T, objects map[string]*unstructured.Unstructured) []string {
+	t.Helper()
+	for _, kind := range []string{"StatefulSet", "Deployment"} {
+		workload, ok := objects[kind+"/"+framework.ServerName]
+		if !ok {
+			continue
+		}
+		containers, _, err := unstructured.NestedSlice(workload.Object, "spec", "template", "spec", "containers")
+		require.NoError(t, err)
+		given, _, err := unstructured.NestedStringSlice(containers[0].(map[string]any), "args")
+		require.NoError(t, err)
+		return given
+	}
+	t.Fatal("no workload")
+	return nil
+}
