@@ -66,7 +66,7 @@ func render(t *testing.T, c *framework.Cluster, overlay string, components ...st
 	out, err := c.Kubectl(t.Context(), "kustomize", dir)
 	require.NoError(t, err)
 	objects := map[string]*unstructured.Unstructured{}
-	for _, document := range bytes.Split([]byte(out), []byte("\n---\n")) {
+	for document := range bytes.SplitSeq([]byte(out), []byte("\n---\n")) {
 		object := &unstructured.Unstructured{}
 		require.NoError(t, utilyaml.Unmarshal(document, &object.Object))
 		objects[object.GetKind()+"/"+object.GetName()] = object
