@@ -62,7 +62,6 @@ const hint = "is there the Secret that --serving-cert-secret names, and may the 
 // Keeper keeps a serving certificate.
 type Keeper struct {
 	manager ctrl.Manager
-	dir     Files
 
 	written     chan struct{} // closed once there is a pair to serve
 	writtenOnce sync.Once
@@ -96,7 +95,7 @@ func New(ctx context.Context, cfg Config) (*Keeper, error) {
 	if err != nil {
 		return nil, fmt.Errorf("adding the issuer of the serving certificate: %w", err)
 	}
-	k := &Keeper{manager: manager, dir: Files(cfg.Dir), written: make(chan struct{})}
+	k := &Keeper{manager: manager, written: make(chan struct{})}
 	return k, k.addReconciler(cfg)
 }
 

@@ -56,7 +56,7 @@ var _ reconcile.Reconciler = &reconciler{}
 
 func (k *Keeper) addReconciler(cfg Config) error {
 	r := &reconciler{
-		client: k.manager.GetClient(), clock: cfg.Clock, apiService: cfg.APIService, dir: k.dir,
+		client: k.manager.GetClient(), clock: cfg.Clock, apiService: cfg.APIService, dir: Files(cfg.Dir),
 		secret:    types.NamespacedName{Namespace: cfg.Namespace, Name: cfg.Secret},
 		onWritten: func() { k.writtenOnce.Do(func() { close(k.written) }) },
 	}

@@ -48,16 +48,8 @@ func newWorld(t *testing.T, change func(*v1alpha1.SandboxClassSpec)) *world {
 	w.namespace = w.Namespace(t)
 	class := framework.MakeClass("real-" + w.namespace).OnRealNodes().With(change)
 	w.CreateClasses(t, class)
-	for _, account := range []string{facade, "stranger"} {
-		w.ServiceAccount(t, w.namespace, account)
-	}
-	w.Create(t,
-		framework.MakeToolRegistry("tools", w.namespace).Sandbox("shell", class.Cluster().Name).MaxInstances(3).Obj(),
-		framework.MakeRuntime(runtimeName, w.namespace).ToolRegistry("tools").Obj())
-	config, err := w.AsServiceAccount(t.Context(), w.namespace, facade)
-	require.NoError(t, err)
-	w.agent, err = versioned.NewForConfig(config)
-	require.NoError(t, err)
+	w.ServiceAccount(t, w.namespace, "stranger")
+	w.agent = w.Agent(t, w.namespace, runtimeName, class.Cluster().Name)
 	return w
 }
 

@@ -49,6 +49,18 @@ func AllTheTime(t testing.TB, callers int, do func(context.Context) error) (stop
 	}
 }
 
+// Handshake opens a connection to a server as whoever trusts a caBundle does, and closes it.
+func Handshake(ctx context.Context, address string, caBundle []byte) error {
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(caBundle)
+	dialer := &tls.Dialer{Config: &tls.Config{RootCAs: roots, ServerName: ServerHost, MinVersion: tls.VersionTLS12}}
+	connection, err := dialer.DialContext(ctx, "tcp", address)
+	if err != nil {
+		return err
+	}
+	return connection.Close()
+}
+
 // ServedCertificate is the certificate that whoever listens there shows, trusted or not.
 func ServedCertificate(ctx context.Context, address string) (*x509.Certificate, error) {
 	dialer := &tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}

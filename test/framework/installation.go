@@ -116,7 +116,7 @@ func (c *Cluster) uninstall(ctx context.Context, overlay string) error {
 		{"delete", "clusterrole", "omnia-sandboxes:acquire", "--ignore-not-found"},
 		{"delete", "sandboxclaims.sandbox.omnia", "--all", "--all-namespaces", "--cascade=foreground"},
 		// A group that is not served any more holds up the deletion of every namespace, so it goes before its server.
-		{"delete", "apiservice", apiServiceName},
+		{"delete", "apiservice", APIServiceName},
 		{"delete", "--kustomize", filepath.Join(c.Root, overlay), "--ignore-not-found"},
 	} {
 		if _, err := c.Kubectl(ctx, step...); err != nil {

@@ -10,6 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/altairalabs/omnia-sandboxes/generated/clientset/versioned"
 )
 
 const (
@@ -98,4 +100,25 @@ func (c *Cluster) CreateClasses(t testing.TB, classes ...*ClassWrapper) {
 			}
 		})
 	}
+}
+
+// Agent makes what an agent runtime needs in a namespace to acquire shell/<instance>: its own ServiceAccount, a ToolRegistry
+// whose sandbox shell is of a ClusterSandboxClass, three to a session, and the AgentRuntime. It gives the clientset of that
+// ServiceAccount.
+func (c *Cluster) Agent(t testing.TB, namespace, runtime, clusterClass string) versioned.Interface {
+	t.Helper()
+	account := runtime + "-facade"
+	c.ServiceAccount(t, namespace, account)
+	c.Create(t,
+		MakeToolRegistry("tools", namespace).Sandbox("shell", clusterClass).MaxInstances(3).Obj(),
+		MakeRuntime(runtime, namespace).ToolRegistry("tools").Obj())
+	config, err := c.AsServiceAccount(t.Context(), namespace, account)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, err := versioned.NewForConfig(config)
+	if err != nil {
+		t.Fatalf("making the clientset of ServiceAccount %s/%s: %v", namespace, account, err)
+	}
+	return set
 }

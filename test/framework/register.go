@@ -29,8 +29,8 @@ const (
 	leaseFreeTimeout = 30 * time.Second
 )
 
-// apiServiceName names our version of our group to the aggregator.
-var apiServiceName = v1alpha1.SchemeGroupVersion.Version + "." + v1alpha1.SchemeGroupVersion.Group
+// APIServiceName names our version of our group to the aggregator.
+var APIServiceName = v1alpha1.SchemeGroupVersion.Version + "." + v1alpha1.SchemeGroupVersion.Group
 
 // register makes a Service without a selector, an EndpointSlice per process (a slice has one set of ports), and the
 // APIService, and waits until the aggregator serves the group.
@@ -46,7 +46,7 @@ func (c *Cluster) register(ctx context.Context, s *Servers) error {
 			return err
 		}
 	}
-	if err := c.createAPIService(ctx, s.ca); err != nil {
+	if err := c.CreateAPIService(ctx, s.ca); err != nil {
 		return err
 	}
 	return c.WaitServed(ctx)
@@ -54,9 +54,9 @@ func (c *Cluster) register(ctx context.Context, s *Servers) error {
 
 // unregister removes the APIService, the Service and the EndpointSlices, in this order.
 func (c *Cluster) unregister(ctx context.Context) error {
-	err := c.Aggregator.ApiregistrationV1().APIServices().Delete(ctx, apiServiceName, metav1.DeleteOptions{})
+	err := c.Aggregator.ApiregistrationV1().APIServices().Delete(ctx, APIServiceName, metav1.DeleteOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("removing APIService %s: %w", apiServiceName, err)
+		return fmt.Errorf("removing APIService %s: %w", APIServiceName, err)
 	}
 	err = c.Kube.CoreV1().Services(SystemNamespace).Delete(ctx, ServerName, metav1.DeleteOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
@@ -96,13 +96,14 @@ func (c *Cluster) createService(ctx context.Context) error {
 	return nil
 }
 
-func (c *Cluster) createAPIService(ctx context.Context, ca []byte) error {
+// CreateAPIService makes the APIService, in place of one that is there. Without a CA its caBundle is for the servers to keep.
+func (c *Cluster) CreateAPIService(ctx context.Context, ca []byte) error {
 	services := c.Aggregator.ApiregistrationV1().APIServices()
-	if err := services.Delete(ctx, apiServiceName, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("replacing APIService %s: %w", apiServiceName, err)
+	if err := services.Delete(ctx, APIServiceName, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("replacing APIService %s: %w", APIServiceName, err)
 	}
 	_, err := services.Create(ctx, &apiregistrationv1.APIService{
-		ObjectMeta: metav1.ObjectMeta{Name: apiServiceName},
+		ObjectMeta: metav1.ObjectMeta{Name: APIServiceName},
 		Spec: apiregistrationv1.APIServiceSpec{
 			Service:              &apiregistrationv1.ServiceReference{Namespace: SystemNamespace, Name: ServerName, Port: ptr.To[int32](servicePort)},
 			Group:                v1alpha1.SchemeGroupVersion.Group,
@@ -113,7 +114,7 @@ func (c *Cluster) createAPIService(ctx context.Context, ca []byte) error {
 		},
 	}, metav1.CreateOptions{})
 	if err != nil {
-		return fmt.Errorf("making APIService %s: %w", apiServiceName, err)
+		return fmt.Errorf("making APIService %s: %w", APIServiceName, err)
 	}
 	return nil
 }
@@ -126,13 +127,13 @@ func (c *Cluster) WaitServed(ctx context.Context) error {
 		return last == nil, nil
 	})
 	if err != nil {
-		return fmt.Errorf("waiting for APIService %s to be Available: %w (%w)", apiServiceName, err, last)
+		return fmt.Errorf("waiting for APIService %s to be Available: %w (%w)", APIServiceName, err, last)
 	}
 	return nil
 }
 
 func (c *Cluster) served(ctx context.Context) error {
-	service, err := c.Aggregator.ApiregistrationV1().APIServices().Get(ctx, apiServiceName, metav1.GetOptions{})
+	service, err := c.Aggregator.ApiregistrationV1().APIServices().Get(ctx, APIServiceName, metav1.GetOptions{})
 	if err != nil {
 		return err
 	}

@@ -123,7 +123,7 @@ func (s *Server) Address() string {
 func (s *Server) Direct(caller *rest.Config) *rest.Config {
 	config := rest.CopyConfig(caller)
 	config.Host = s.URL()
-	config.ServerName = serverHost
+	config.ServerName = ServerHost
 	config.CAData, config.CAFile = nil, s.certFile()
 	return config
 }
@@ -177,7 +177,7 @@ func (s *Server) readyz(ctx context.Context) error {
 	}
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(served)
-	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, ServerName: serverHost, MinVersion: tls.VersionTLS12}, DisableKeepAlives: true}
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, ServerName: ServerHost, MinVersion: tls.VersionTLS12}, DisableKeepAlives: true}
 	client := &http.Client{Transport: transport, Timeout: 10 * time.Second}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL()+"/readyz?verbose", nil)
 	if err != nil {

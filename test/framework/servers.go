@@ -34,9 +34,8 @@ const (
 	ServerName = "sandbox-apiserver"
 	// ServingCertSecret is where the servers keep a certificate of their own.
 	ServingCertSecret = "sandbox-apiserver-cert"
-
-	// serverHost is the name that the serving certificate is for, whatever address a server listens on.
-	serverHost = ServerName + "." + SystemNamespace + ".svc"
+	// ServerHost is the name that the serving certificate is for, whatever address a server listens on.
+	ServerHost = ServerName + "." + SystemNamespace + ".svc"
 
 	binaryPath = "bin/sandbox-apiserver"
 	serverMain = "./cmd/sandbox-apiserver"
@@ -193,7 +192,7 @@ func (s *Servers) writeFiles(ctx context.Context) error {
 	if s.options.OwnCertificate {
 		return nil
 	}
-	chain, key, err := cert.GenerateSelfSignedCertKey(serverHost, nil, nil)
+	chain, key, err := cert.GenerateSelfSignedCertKey(ServerHost, nil, nil)
 	if err != nil {
 		return fmt.Errorf("making the serving certificate: %w", err)
 	}

@@ -2,7 +2,6 @@ package install
 
 import (
 	"context"
-	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"net"
@@ -14,8 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/altairalabs/omnia-sandboxes/apis/sandbox/v1alpha1"
 	"github.com/altairalabs/omnia-sandboxes/test/framework"
@@ -30,7 +27,8 @@ func TestCertManagersFiles_RenewedWhileAcquiresRun_NoneFails(t *testing.T) {
 	ca := framework.NewCA(t, "sandbox-apiserver-ca")
 	secret := tlsSecret(t, ca)
 	w := install(t, "test/install/certfiles", func(ctx context.Context) error {
-		return errors.Join(c.Apply(ctx, "manifests/base/prerequisites"), c.Client.Create(ctx, secret), announce(ctx, c, ca.PEM))
+		// The APIService is there before the overlay's, with the caBundle that the overlay leaves alone.
+		return errors.Join(c.Apply(ctx, "manifests/base/prerequisites"), c.Client.Create(ctx, secret), c.CreateAPIService(ctx, ca.PEM))
 	})
 	w.acquire("s")
 	servers := w.servers()
@@ -53,43 +51,18 @@ func TestCertManagersFiles_RenewedWhileAcquiresRun_NoneFails(t *testing.T) {
 	framework.Eventually(t, secretTimeout, "the renewed certificate is served", func(ctx context.Context) (*x509.Certificate, error) {
 		return framework.ServedCertificate(ctx, address)
 	}, func(served *x509.Certificate) bool { return !served.Equal(before) })
-	w.believed(address, ca.PEM)
+	require.NoError(t, framework.Handshake(t.Context(), address, ca.PEM), "the connections that stand do not show what is served now")
 	acquires, failures := stop()
 	assert.Empty(t, failures)
 	assert.NotZero(t, acquires)
 	assert.Equal(t, servers[0].UID, w.servers()[0].UID, "without a restart")
 }
 
-// believed opens a connection as whoever trusts the caBundle does: those that stand do not show what is served now.
-func (w *world) believed(address string, caBundle []byte) {
-	w.t.Helper()
-	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(caBundle)
-	host := framework.ServerName + "." + framework.SystemNamespace + ".svc"
-	dialer := &tls.Dialer{Config: &tls.Config{RootCAs: roots, ServerName: host, MinVersion: tls.VersionTLS12}}
-	connection, err := dialer.DialContext(w.t.Context(), "tcp", address)
-	require.NoError(w.t, err)
-	require.NoError(w.t, connection.Close())
-}
-
-// announce makes the APIService before the overlay does, with the caBundle that the overlay leaves alone.
-func announce(ctx context.Context, c *framework.Cluster, caBundle []byte) error {
-	_, err := c.Aggregator.ApiregistrationV1().APIServices().Create(ctx, &apiregistrationv1.APIService{
-		ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.SchemeGroupVersion.Version + "." + v1alpha1.GroupName},
-		Spec: apiregistrationv1.APIServiceSpec{
-			Service: &apiregistrationv1.ServiceReference{Namespace: framework.SystemNamespace, Name: framework.ServerName, Port: ptr.To[int32](443)},
-			Group:   v1alpha1.GroupName, Version: v1alpha1.SchemeGroupVersion.Version, CABundle: caBundle,
-			GroupPriorityMinimum: 2000, VersionPriority: 15,
-		},
-	}, metav1.CreateOptions{})
-	return err
-}
-
 // tlsSecret is the Secret of a newly issued certificate, as the component's cert-manager objects would have it.
 func tlsSecret(t *testing.T, ca *framework.CA) *corev1.Secret {
 	t.Helper()
 	certPEM, keyPEM := ca.Issue(t, x509.Certificate{
-		DNSNames:    []string{framework.ServerName + "." + framework.SystemNamespace + ".svc"},
+		DNSNames:    []string{framework.ServerHost},
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	})
 	return &corev1.Secret{

@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/altairalabs/omnia-sandboxes/apis/sandbox/v1alpha1"
-	"github.com/altairalabs/omnia-sandboxes/generated/clientset/versioned"
 	sandboxv1alpha1 "github.com/altairalabs/omnia-sandboxes/generated/clientset/versioned/typed/sandbox/v1alpha1"
 	sandboxclient "github.com/altairalabs/omnia-sandboxes/pkg/client"
 	"github.com/altairalabs/omnia-sandboxes/test/framework"
@@ -70,14 +69,7 @@ func (w *world) prepare() {
 	w.namespace = w.Namespace(w.t)
 	class := framework.MakeClass("installed-" + w.namespace).OnRealNodes()
 	w.Create(w.t, class.Cluster())
-	w.ServiceAccount(w.t, w.namespace, runtimeName+"-facade")
-	w.Create(w.t,
-		framework.MakeToolRegistry("tools", w.namespace).Sandbox("shell", class.Cluster().Name).MaxInstances(3).Obj(),
-		framework.MakeRuntime(runtimeName, w.namespace).ToolRegistry("tools").Obj())
-	config, err := w.AsServiceAccount(w.t.Context(), w.namespace, runtimeName+"-facade")
-	require.NoError(w.t, err)
-	set, err := versioned.NewForConfig(config)
-	require.NoError(w.t, err)
+	set := w.Agent(w.t, w.namespace, runtimeName, class.Cluster().Name)
 	w.claims = set.SandboxV1alpha1().SandboxClaims(w.namespace)
 	w.sandboxes = sandboxclient.New(set.SandboxV1alpha1(), w.namespace)
 	w.sandboxes.DialTimeout = 0 // the test's own process is no pod of the runtime

@@ -3,7 +3,6 @@ package integration
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
 	"crypto/x509"
 	"testing"
 	"time"
@@ -18,8 +17,6 @@ import (
 
 	"github.com/altairalabs/omnia-sandboxes/test/framework"
 )
-
-const apiServiceName = "v1alpha1.sandbox.omnia"
 
 func TestServingCertificate_RotatedWhileAcquiresRun_NoneFails(t *testing.T) {
 	w := newWorld(t, onFakeNodes)
@@ -53,20 +50,13 @@ func (w *world) connectAllTheTime() (stop func() (int, []string)) {
 	w.t.Helper()
 	const late, pause = 3 * time.Second, 50 * time.Millisecond
 	return framework.AllTheTime(w.t, 1, func(ctx context.Context) error {
-		service, err := w.Aggregator.ApiregistrationV1().APIServices().Get(ctx, apiServiceName, metav1.GetOptions{})
+		service, err := w.Aggregator.ApiregistrationV1().APIServices().Get(ctx, framework.APIServiceName, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
-		roots := x509.NewCertPool()
-		roots.AppendCertsFromPEM(service.Spec.CABundle)
-		dialer := &tls.Dialer{Config: &tls.Config{RootCAs: roots, ServerName: framework.ServerName + "." + framework.SystemNamespace + ".svc", MinVersion: tls.VersionTLS12}}
 		for heard := time.Now(); time.Since(heard) < late; time.Sleep(pause) {
 			for _, server := range w.servers.List {
-				connection, err := dialer.DialContext(ctx, "tcp", server.Address())
-				if err != nil {
-					return err
-				}
-				if err := connection.Close(); err != nil {
+				if err := framework.Handshake(ctx, server.Address(), service.Spec.CABundle); err != nil {
 					return err
 				}
 			}
@@ -77,11 +67,11 @@ func (w *world) connectAllTheTime() (stop func() (int, []string)) {
 
 func TestCABundle_EditedAway_ComesBack(t *testing.T) {
 	w := newWorld(t, onFakeNodes)
-	_, err := w.Aggregator.ApiregistrationV1().APIServices().Patch(t.Context(), apiServiceName, types.MergePatchType,
+	_, err := w.Aggregator.ApiregistrationV1().APIServices().Patch(t.Context(), framework.APIServiceName, types.MergePatchType,
 		[]byte(`{"spec":{"caBundle":null,"insecureSkipTLSVerify":true}}`), metav1.PatchOptions{})
 	require.NoError(t, err)
 	framework.Eventually(t, framework.Shortly, "the caBundle is there again", func(ctx context.Context) (*apiregistrationv1.APIService, error) {
-		return w.Aggregator.ApiregistrationV1().APIServices().Get(ctx, apiServiceName, metav1.GetOptions{})
+		return w.Aggregator.ApiregistrationV1().APIServices().Get(ctx, framework.APIServiceName, metav1.GetOptions{})
 	}, func(s *apiregistrationv1.APIService) bool {
 		return len(s.Spec.CABundle) > 0 && !s.Spec.InsecureSkipTLSVerify
 	})
@@ -133,7 +123,7 @@ func (w *world) servedByAll(before *x509.Certificate) *x509.Certificate {
 // caBundle is the APIService's.
 func (w *world) caBundle() []*x509.Certificate {
 	w.t.Helper()
-	service, err := w.Aggregator.ApiregistrationV1().APIServices().Get(w.t.Context(), apiServiceName, metav1.GetOptions{})
+	service, err := w.Aggregator.ApiregistrationV1().APIServices().Get(w.t.Context(), framework.APIServiceName, metav1.GetOptions{})
 	require.NoError(w.t, err)
 	return parse(w.t, service.Spec.CABundle)
 }

@@ -73,22 +73,8 @@ func newWorld(t *testing.T, change func(*framework.ClassWrapper)) *world {
 	change(class)
 	w.class = class.Cluster().Name
 	w.CreateClasses(t, class)
-	w.ServiceAccount(t, w.namespace, runtimeName+"-facade")
-	w.Create(t,
-		framework.MakeToolRegistry("tools", w.namespace).Sandbox("shell", w.class).MaxInstances(3).Obj(),
-		framework.MakeRuntime(runtimeName, w.namespace).ToolRegistry("tools").Obj())
-	w.agent = w.as(runtimeName + "-facade")
+	w.agent = w.Agent(t, w.namespace, runtimeName, w.class)
 	return w
-}
-
-// as gives a clientset of a ServiceAccount of the world's namespace.
-func (w *world) as(account string) versioned.Interface {
-	w.t.Helper()
-	config, err := w.AsServiceAccount(w.t.Context(), w.namespace, account)
-	require.NoError(w.t, err)
-	set, err := versioned.NewForConfig(config)
-	require.NoError(w.t, err)
-	return set
 }
 
 // acquire asks once, waiting as long as one call may.
