@@ -122,6 +122,7 @@ type SandboxClaimStatus struct {
 	Addresses          map[string]string
 	SandboxName        string
 	Class              *SandboxClassSpec
+	Deployment         *DeploymentRecord
 	QueuedAt           *metav1.MicroTime
 	BoundAt            *metav1.MicroTime
 	LastUsedAt         *metav1.MicroTime
@@ -135,6 +136,12 @@ type SandboxClaimStatus struct {
 	LastSyncedAt       *metav1.MicroTime
 	SyncError          string
 	Conditions         []metav1.Condition
+}
+
+// DeploymentRecord names one state of a Deployment.
+type DeploymentRecord struct {
+	UID        types.UID
+	Generation int64
 }
 
 // WaitLease says that somebody waits on a claim, and until when to believe it.

@@ -39,6 +39,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &sandboxv1alpha1.ConnectionBindingApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ConnectionSession"):
 		return &sandboxv1alpha1.ConnectionSessionApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("DeploymentRecord"):
+		return &sandboxv1alpha1.DeploymentRecordApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Egress"):
 		return &sandboxv1alpha1.EgressApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Enrolment"):

@@ -34,6 +34,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.ConnectionSession{}.OpenAPIModelName():            schema_omnia_sandboxes_apis_sandbox_v1alpha1_ConnectionSession(ref),
 		v1alpha1.Declaration{}.OpenAPIModelName():                  schema_omnia_sandboxes_apis_sandbox_v1alpha1_Declaration(ref),
 		v1alpha1.DeclaredMount{}.OpenAPIModelName():                schema_omnia_sandboxes_apis_sandbox_v1alpha1_DeclaredMount(ref),
+		v1alpha1.DeploymentRecord{}.OpenAPIModelName():             schema_omnia_sandboxes_apis_sandbox_v1alpha1_DeploymentRecord(ref),
 		v1alpha1.Egress{}.OpenAPIModelName():                       schema_omnia_sandboxes_apis_sandbox_v1alpha1_Egress(ref),
 		v1alpha1.Enrolment{}.OpenAPIModelName():                    schema_omnia_sandboxes_apis_sandbox_v1alpha1_Enrolment(ref),
 		v1alpha1.EnvVar{}.OpenAPIModelName():                       schema_omnia_sandboxes_apis_sandbox_v1alpha1_EnvVar(ref),
@@ -827,6 +828,36 @@ func schema_omnia_sandboxes_apis_sandbox_v1alpha1_DeclaredMount(ref common.Refer
 	}
 }
 
+func schema_omnia_sandboxes_apis_sandbox_v1alpha1_DeploymentRecord(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "DeploymentRecord names one state of a Deployment.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"uid": {
+						SchemaProps: spec.SchemaProps{
+							Description: "uid is the Deployment's.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"generation": {
+						SchemaProps: spec.SchemaProps{
+							Description: "generation is the Deployment's: every change of its spec raises it.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+				},
+				Required: []string{"uid", "generation"},
+			},
+		},
+	}
+}
+
 func schema_omnia_sandboxes_apis_sandbox_v1alpha1_Egress(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -1572,6 +1603,12 @@ func schema_omnia_sandboxes_apis_sandbox_v1alpha1_SandboxClaimStatus(ref common.
 							Ref:         ref(v1alpha1.SandboxClassSpec{}.OpenAPIModelName()),
 						},
 					},
+					"deployment": {
+						SchemaProps: spec.SchemaProps{
+							Description: "deployment is the sandbox's Deployment as it stood when the claim was last found Bound. While it is that one, and nobody has changed it, it is left as it is, also by a newer server that would build another.",
+							Ref:         ref(v1alpha1.DeploymentRecord{}.OpenAPIModelName()),
+						},
+					},
 					"queuedAt": {
 						SchemaProps: spec.SchemaProps{
 							Description: "queuedAt orders claims for admission, oldest first, then by UID. Set at create.",
@@ -1676,7 +1713,7 @@ func schema_omnia_sandboxes_apis_sandbox_v1alpha1_SandboxClaimStatus(ref common.
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.SandboxClassSpec{}.OpenAPIModelName(), v1alpha1.WaitLease{}.OpenAPIModelName(), metav1.Condition{}.OpenAPIModelName(), metav1.MicroTime{}.OpenAPIModelName()},
+			v1alpha1.DeploymentRecord{}.OpenAPIModelName(), v1alpha1.SandboxClassSpec{}.OpenAPIModelName(), v1alpha1.WaitLease{}.OpenAPIModelName(), metav1.Condition{}.OpenAPIModelName(), metav1.MicroTime{}.OpenAPIModelName()},
 	}
 }
 

@@ -22,14 +22,30 @@ var admissionChecks = []admissionCheck{
 	workspaceHasStorage,
 }
 
-// Admit says whether a claim may have a sandbox: Pending, or Failed with the first cause. Both are for good.
+// Admit says whether a claim may have a sandbox: Pending, or Failed with the first cause, both for good; or Queued, while
+// a limit leaves it no room.
 func Admit(in Admission) Verdict {
 	for _, check := range admissionChecks {
 		if verdict, refused := check(in); refused {
 			return verdict
 		}
 	}
+	if limit := in.Queue.Place(in.Claim); limit != "" {
+		return queued(queuedReasons[limit], waitsFor(in, limit))
+	}
 	return pending(v1alpha1.ReasonCreating, "the sandbox is being created")
+}
+
+// waitsFor tells of a full limit. It names no place in the queue, which would be a write per waiter whenever one is admitted.
+func waitsFor(in Admission, limit Limit) string {
+	runtime := fmt.Sprintf("AgentRuntime %s/%s", in.Claim.Namespace, in.Claim.RuntimeName())
+	switch limit {
+	case LimitPerSession:
+		return fmt.Sprintf("session %s holds %d sandboxes of %s, its spec.sandbox.maxPerSession: release one first", in.Claim.Spec.SessionID, in.Runtime.MaxPerSession(), runtime)
+	case LimitInstances:
+		return fmt.Sprintf("session %s holds %d instances of sandbox %s, its maxInstances: release one first", in.Claim.Spec.SessionID, *in.Claim.Spec.MaxInstances, SandboxOf(in.Claim.Spec.Handle))
+	}
+	return fmt.Sprintf("%s has its spec.sandbox.maxConcurrent of %d in use: waiting for one to end, oldest first", runtime, in.Runtime.MaxConcurrent())
 }
 
 // enrolmentIsGranted: only the enrolment endpoint writes an enrolment, and there is none yet, so nothing can have.

@@ -18,6 +18,8 @@ type Verdict struct {
 	Reason, Message string
 	// Addresses is where the sandbox answers, only while it is Bound.
 	Addresses map[string]string
+	// Deployment is the sandbox's Deployment as it stands, only while it is Bound.
+	Deployment *v1alpha1.DeploymentRecord
 }
 
 // longestMessage keeps what others said, which may quote whole objects, within what a condition may hold and a person reads.
@@ -29,6 +31,10 @@ func failed(reason, message string) Verdict {
 
 func pending(reason, message string) Verdict {
 	return Verdict{Phase: v1alpha1.PhasePending, Reason: reason, Message: clipped(message)}
+}
+
+func queued(reason, message string) Verdict {
+	return Verdict{Phase: v1alpha1.PhaseQueued, Reason: reason, Message: clipped(message)}
 }
 
 func clipped(message string) string {
@@ -51,4 +57,6 @@ type Admission struct {
 	Runtime *omniav1alpha1.AgentRuntime
 	// Class is the class that it names; nil if there is none.
 	Class *v1alpha1.SandboxClassSpec
+	// Queue is what competes with it: its runtime's claims, this one among them.
+	Queue Queue
 }

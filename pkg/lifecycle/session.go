@@ -1,16 +1,17 @@
 package lifecycle
 
 import (
-	"time"
+	"math"
+	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/altairalabs/omnia-sandboxes/apis/sandbox/v1alpha1"
 )
 
 // Live says whether a claim counts against its session's limits: it is neither ended nor ending.
 func Live(phase v1alpha1.Phase, terminating bool) bool {
-	return !terminating && phase != v1alpha1.PhaseFailed && phase != v1alpha1.PhaseCompleted
+	return !terminating && !Terminal(phase)
 }
 
 // SessionUse is what a session holds already.
@@ -37,7 +38,26 @@ const (
 	LimitPerSession Limit = "maxPerSession"
 	// LimitInstances is the sandbox's maxInstances.
 	LimitInstances Limit = "maxInstances"
+	// LimitConcurrent is the runtime's maxConcurrent. It is waited for; the two others are a session's own, and refused.
+	LimitConcurrent Limit = "maxConcurrent"
 )
+
+// queuedReasons are what a Queued claim's Ready condition says of the limit that it waits for.
+var queuedReasons = map[Limit]string{
+	LimitConcurrent: v1alpha1.ReasonCeilingReached,
+	LimitPerSession: v1alpha1.ReasonSessionLimit,
+	LimitInstances:  v1alpha1.ReasonInstanceLimit,
+}
+
+// LimitOf is the limit that a Queued claim's Ready condition names.
+func LimitOf(reason string) Limit {
+	for limit, said := range queuedReasons {
+		if said == reason {
+			return limit
+		}
+	}
+	return ""
+}
 
 // FullLimit is the limit that a session's next claim would break (spec/sandboxclaim.md, "How agents get a claim").
 func FullLimit(use SessionUse, limits SessionLimits) Limit {
@@ -50,11 +70,37 @@ func FullLimit(use SessionUse, limits SessionLimits) Limit {
 	return ""
 }
 
-// UseIsWritten says whether a use of a sandbox is worth a write: at most one per half the idle timeout, but always when
-// it withdraws a scheduled release (spec/sandboxclaim.md, "Reaping" and "Release at conversation end").
-func UseIsWritten(lastUsedAt, releaseAt *metav1.MicroTime, idleTimeout time.Duration, now time.Time) bool {
-	if releaseAt != nil || lastUsedAt == nil {
-		return true
-	}
-	return !now.Before(lastUsedAt.Add(idleTimeout / 2))
+// SandboxOf is the sandbox that a handle is an instance of: its first segment.
+func SandboxOf(handle string) string {
+	name, _, _ := strings.Cut(handle, "/")
+	return name
+}
+
+// sessions counts what each session of one runtime holds.
+type sessions struct {
+	perSession int32
+	claims     map[string]int32
+	instances  map[instance]int32
+}
+
+// instance is what maxInstances counts: a session's claims of one sandbox.
+type instance struct{ session, sandbox string }
+
+func newSessions(perSession int32) *sessions {
+	return &sessions{perSession: perSession, claims: map[string]int32{}, instances: map[instance]int32{}}
+}
+
+func instanceOf(claim *v1alpha1.SandboxClaim) instance {
+	return instance{claim.Spec.SessionID, SandboxOf(claim.Spec.Handle)}
+}
+
+// fullFor is the limit of its session that leaves the claim no room. A claim without maxInstances is held to none.
+func (s *sessions) fullFor(claim *v1alpha1.SandboxClaim) Limit {
+	use := SessionUse{Claims: s.claims[claim.Spec.SessionID], Instances: s.instances[instanceOf(claim)]}
+	return FullLimit(use, SessionLimits{PerSession: s.perSession, Instances: ptr.Deref(claim.Spec.MaxInstances, math.MaxInt32)})
+}
+
+func (s *sessions) add(claim *v1alpha1.SandboxClaim) {
+	s.claims[claim.Spec.SessionID]++
+	s.instances[instanceOf(claim)]++
 }

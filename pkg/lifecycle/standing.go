@@ -14,6 +14,8 @@ type Observed struct {
 	Clearing string
 	// Rejected is the API server's refusal of an object that was built; empty if it took them.
 	Rejected string
+	// Deployment is the Deployment as it stands; nil until it does.
+	Deployment *v1alpha1.DeploymentRecord
 	// DeploymentReady says that the Deployment's pod is ready at its current generation.
 	DeploymentReady bool
 	// PodRefused is why the Deployment's pod cannot be created, in the refuser's words; empty if it can.
@@ -34,7 +36,7 @@ type PodObserved struct {
 	Unschedulable string
 	// WaitingReason and WaitingMessage are kubelet's, of a container that is not running.
 	WaitingReason, WaitingMessage string
-	// LastExit says how that container last ended; empty if it never ran.
+	// LastExit says how a container that is not ready last ended; empty if it never has.
 	LastExit string
 }
 
@@ -67,7 +69,8 @@ func Stand(seen Observed) Verdict {
 	case seen.Rejected != "":
 		return failed(v1alpha1.ReasonSandboxRejected, "the API server rejected the sandbox: "+seen.Rejected)
 	case seen.DeploymentReady && seen.Routed && len(seen.Addresses) > 0:
-		return Verdict{Phase: v1alpha1.PhaseBound, Reason: v1alpha1.ReasonSandboxReady, Message: "the sandbox answers at its addresses", Addresses: seen.Addresses}
+		return Verdict{Phase: v1alpha1.PhaseBound, Reason: v1alpha1.ReasonSandboxReady, Message: "the sandbox answers at its addresses",
+			Addresses: seen.Addresses, Deployment: seen.Deployment}
 	case terminalWaiting[pod.WaitingReason] != "":
 		return failed(terminalWaiting[pod.WaitingReason], fmt.Sprintf("pod %s: %s", pod.Name, told(pod)))
 	case seen.PodRefused != "" && pod.Name == "":
@@ -77,9 +80,17 @@ func Stand(seen Observed) Verdict {
 	case patientWaiting[pod.WaitingReason] != "":
 		return pending(patientWaiting[pod.WaitingReason], fmt.Sprintf("pod %s: %s", pod.Name, told(pod)))
 	case pod.Name != "":
-		return pending(v1alpha1.ReasonPodNotReady, fmt.Sprintf("pod %s does not answer yet", pod.Name))
+		return pending(v1alpha1.ReasonPodNotReady, notReady(pod))
 	}
 	return pending(v1alpha1.ReasonCreating, "the sandbox is being created")
+}
+
+// notReady tells of a pod that has not said why it does not answer.
+func notReady(pod PodObserved) string {
+	if pod.LastExit != "" {
+		return fmt.Sprintf("pod %s does not answer: %s", pod.Name, pod.LastExit)
+	}
+	return fmt.Sprintf("pod %s does not answer yet", pod.Name)
 }
 
 // told is what kubelet says, after how the container ended: that is the cause, and the back-off only its consequence.

@@ -146,11 +146,23 @@ func volumes(class *v1alpha1.SandboxClassSpec) ([]corev1.Volume, []corev1.Volume
 	return volumes, mounts
 }
 
+// Record names a Deployment as it stands.
+func Record(deployment *appsv1.Deployment) *v1alpha1.DeploymentRecord {
+	return &v1alpha1.DeploymentRecord{UID: deployment.UID, Generation: deployment.Generation}
+}
+
+// Untouched says whether a Deployment that stands is the one that the claim was last Bound with, its spec not changed since.
+// It is then left as it is, whatever this server would build: an upgraded server replaces no sandbox under its agent.
+func Untouched(claim *v1alpha1.SandboxClaim, stands *appsv1.Deployment) bool {
+	record := claim.Status.Deployment
+	return record != nil && *record == *Record(stands)
+}
+
 // SameDeployment says whether a Deployment that stands is as it was built. What the API server or a cluster's admission
 // added to fields that are left open does not count; a container, a volume or a label more does.
 func SameDeployment(built, stands *appsv1.Deployment) bool {
 	b, s := &built.Spec, &stands.Spec
-	return hasLabels(built, stands) &&
+	return Labelled(built, stands) &&
 		equality.Semantic.DeepEqual(b.Replicas, s.Replicas) &&
 		b.Strategy.Type == s.Strategy.Type && !s.Paused &&
 		equality.Semantic.DeepEqual(b.Template.Labels, s.Template.Labels) &&
@@ -172,7 +184,8 @@ func samePod(built, stands *corev1.PodSpec) bool {
 		equality.Semantic.DeepDerivative(*built, *stands)
 }
 
-func hasLabels(built, stands metav1.Object) bool {
+// Labelled says whether an object that stands bears the labels that it was built with.
+func Labelled(built, stands metav1.Object) bool {
 	have := stands.GetLabels()
 	for k, v := range built.GetLabels() {
 		if have[k] != v {

@@ -46,5 +46,5 @@ func policyPorts(ports []v1alpha1.ClassPort) []networkingv1.NetworkPolicyPort {
 
 // SameNetworkPolicy says whether a NetworkPolicy that stands is exactly as it was built: a rule more is a hole.
 func SameNetworkPolicy(built, stands *networkingv1.NetworkPolicy) bool {
-	return hasLabels(built, stands) && equality.Semantic.DeepEqual(built.Spec, stands.Spec)
+	return Labelled(built, stands) && equality.Semantic.DeepEqual(built.Spec, stands.Spec)
 }

@@ -11,6 +11,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"github.com/altairalabs/omnia-sandboxes/apis/sandbox/v1alpha1"
@@ -107,6 +108,14 @@ func OwnerOf(claim *v1alpha1.SandboxClaim, object metav1.Object) Owner {
 func ClaimOf(object metav1.Object) string {
 	if ref := controllingClaim(object); ref != nil {
 		return ref.Name
+	}
+	return ""
+}
+
+// ClaimUIDOf is the UID of the claim that controls an object, be that claim still there or not; empty if none does.
+func ClaimUIDOf(object metav1.Object) types.UID {
+	if ref := controllingClaim(object); ref != nil {
+		return ref.UID
 	}
 	return ""
 }

@@ -23,6 +23,6 @@ func Service(claim *v1alpha1.SandboxClaim) *corev1.Service {
 // SameService says whether a Service that stands is as it was built.
 func SameService(built, stands *corev1.Service) bool {
 	b, s := &built.Spec, &stands.Spec
-	return hasLabels(built, stands) && b.Type == s.Type && equality.Semantic.DeepEqual(b.Selector, s.Selector) &&
+	return Labelled(built, stands) && b.Type == s.Type && equality.Semantic.DeepEqual(b.Selector, s.Selector) &&
 		equality.Semantic.DeepEqual(b.Ports, s.Ports) && len(s.ExternalIPs) == 0 && !s.PublishNotReadyAddresses
 }

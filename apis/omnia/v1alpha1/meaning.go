@@ -23,12 +23,29 @@ func (r *AgentRuntime) MaxPerSession() int32 {
 	return DefaultMaxPerSession
 }
 
-// IdleTimeout is how long a claim of the runtime may go untouched.
+// IdleTimeout is how long a claim of the runtime may go untouched. One that is not positive counts as unset: it would
+// delete every sandbox at once.
 func (r *AgentRuntime) IdleTimeout() time.Duration {
-	if s := r.Spec.Sandbox; s != nil && s.IdleTimeout != nil {
+	if s := r.Spec.Sandbox; s != nil && s.IdleTimeout != nil && s.IdleTimeout.Duration > 0 {
 		return s.IdleTimeout.Duration
 	}
 	return DefaultIdleTimeout
+}
+
+// ReleaseGrace is how long a claim outlives its conversation; 0 is not at all. A negative one counts as unset.
+func (r *AgentRuntime) ReleaseGrace() time.Duration {
+	if s := r.Spec.Sandbox; s != nil && s.ReleaseGrace != nil && s.ReleaseGrace.Duration >= 0 {
+		return s.ReleaseGrace.Duration
+	}
+	return DefaultReleaseGrace
+}
+
+// MountReleaseGrace is ReleaseGrace for a claim that mounts a project or the session workspace.
+func (r *AgentRuntime) MountReleaseGrace() time.Duration {
+	if s := r.Spec.Sandbox; s != nil && s.MountReleaseGrace != nil && s.MountReleaseGrace.Duration >= 0 {
+		return s.MountReleaseGrace.Duration
+	}
+	return DefaultMountReleaseGrace
 }
 
 // Sandbox finds the sandbox that a handle's first segment names; false if the registry does not declare it.

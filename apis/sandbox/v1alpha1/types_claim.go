@@ -222,6 +222,11 @@ type SandboxClaimStatus struct {
 	// +optional
 	// +k8s:opaqueType
 	Class *SandboxClassSpec `json:"class,omitempty"`
+	// deployment is the sandbox's Deployment as it stood when the claim was last found Bound. While it is that one, and
+	// nobody has changed it, it is left as it is, also by a newer server that would build another.
+	// +optional
+	// +k8s:optional
+	Deployment *DeploymentRecord `json:"deployment,omitempty"`
 	// queuedAt orders claims for admission, oldest first, then by UID. Set at create.
 	// +optional
 	// +k8s:opaqueType
@@ -273,6 +278,15 @@ type SandboxClaimStatus struct {
 	// +patchMergeKey=type
 	// +k8s:eachVal=+k8s:opaqueType
 	Conditions []metav1.Condition `json:"conditions,omitempty" patchStrategy:"merge" patchMergeKey:"type"`
+}
+
+// DeploymentRecord names one state of a Deployment.
+type DeploymentRecord struct {
+	// uid is the Deployment's.
+	UID types.UID `json:"uid"`
+	// generation is the Deployment's: every change of its spec raises it.
+	// +k8s:minimum=0
+	Generation int64 `json:"generation"`
 }
 
 // WaitLease says that somebody waits on a claim, and until when to believe it.

@@ -74,6 +74,11 @@ func (in DeclaredMount) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in DeploymentRecord) OpenAPIModelName() string {
+	return "omnia.sandbox.v1alpha1.DeploymentRecord"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in Egress) OpenAPIModelName() string {
 	return "omnia.sandbox.v1alpha1.Egress"
 }

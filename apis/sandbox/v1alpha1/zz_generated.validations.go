@@ -592,6 +592,41 @@ func Validate_ConnectionSession(
 	return errs
 }
 
+// Validate_DeploymentRecord validates an instance of DeploymentRecord according
+// to declarative validation rules in the API schema.
+func Validate_DeploymentRecord(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *DeploymentRecord) (errs field.ErrorList) {
+
+	// field DeploymentRecord.UID has no validation
+
+	{ // field DeploymentRecord.Generation
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *int64,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			if e := validate.Minimum(ctx, op, fldPath, obj, oldObj, 0); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *DeploymentRecord) *int64 {
+				return &oldObj.Generation
+			})
+		errs = append(errs, fn(fldPath.Child("generation"), &obj.Generation, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
 // Validate_Egress validates an instance of Egress according
 // to declarative validation rules in the API schema.
 func Validate_Egress(
@@ -1295,6 +1330,37 @@ func Validate_SandboxClaimStatus(
 	// field SandboxClaimStatus.Addresses has no validation
 	// field SandboxClaimStatus.SandboxName has no validation
 	// field SandboxClaimStatus.Class has no validation
+
+	{ // field SandboxClaimStatus.Deployment
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *DeploymentRecord,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_DeploymentRecord(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *SandboxClaimStatus) *DeploymentRecord {
+				return oldObj.Deployment
+			})
+		errs = append(errs, fn(fldPath.Child("deployment"), obj.Deployment, oldVal, oldObj != nil)...)
+	}
+
 	// field SandboxClaimStatus.QueuedAt has no validation
 	// field SandboxClaimStatus.BoundAt has no validation
 	// field SandboxClaimStatus.LastUsedAt has no validation

@@ -28,6 +28,9 @@ type SandboxClaimStatusApplyConfiguration struct {
 	// class is the class as it stood when the claim was admitted. Everything is built from it, so that a sandbox does
 	// not change under its agent.
 	Class *SandboxClassSpecApplyConfiguration `json:"class,omitempty"`
+	// deployment is the sandbox's Deployment as it stood when the claim was last found Bound. While it is that one, and
+	// nobody has changed it, it is left as it is, also by a newer server that would build another.
+	Deployment *DeploymentRecordApplyConfiguration `json:"deployment,omitempty"`
 	// queuedAt orders claims for admission, oldest first, then by UID. Set at create.
 	QueuedAt *v1.MicroTime `json:"queuedAt,omitempty"`
 	// boundAt is when the claim first became Bound; unset if it never was.
@@ -105,6 +108,14 @@ func (b *SandboxClaimStatusApplyConfiguration) WithSandboxName(value string) *Sa
 // If called multiple times, the Class field is set to the value of the last call.
 func (b *SandboxClaimStatusApplyConfiguration) WithClass(value *SandboxClassSpecApplyConfiguration) *SandboxClaimStatusApplyConfiguration {
 	b.Class = value
+	return b
+}
+
+// WithDeployment sets the Deployment field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Deployment field is set to the value of the last call.
+func (b *SandboxClaimStatusApplyConfiguration) WithDeployment(value *DeploymentRecordApplyConfiguration) *SandboxClaimStatusApplyConfiguration {
+	b.Deployment = value
 	return b
 }
 

@@ -1,0 +1,112 @@
+package lifecycle
+
+import (
+	"cmp"
+	"iter"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	omniav1alpha1 "github.com/altairalabs/omnia-sandboxes/apis/omnia/v1alpha1"
+	"github.com/altairalabs/omnia-sandboxes/apis/sandbox/v1alpha1"
+)
+
+// Queue is one AgentRuntime's claims, as they compete for what the runtime and its sessions may have. It only reads them.
+type Queue struct {
+	// Runtime is the AgentRuntime; nil if there is none, and then nothing can be admitted.
+	Runtime *omniav1alpha1.AgentRuntime
+	// Claims are all the runtime's claims.
+	Claims []v1alpha1.SandboxClaim
+	// Standing are the UIDs of the runtime's claims, gone ones too, whose Deployment stands.
+	Standing sets.Set[types.UID]
+}
+
+// Admitted says whether a claim was admitted: the class that it was admitted with is on record. It is never refused for
+// a limit afterwards.
+func Admitted(claim *v1alpha1.SandboxClaim) bool {
+	return claim.Status.Class != nil && claim.Status.SandboxName != ""
+}
+
+// Slots is how many of the runtime's maxConcurrent are held: by each admitted claim that has not failed, and by whatever
+// sandbox of an ended or ending claim still has its Deployment.
+func (q Queue) Slots() int32 {
+	held := q.Standing.Clone()
+	if held == nil {
+		held = sets.New[types.UID]()
+	}
+	for i := range q.Claims {
+		if claim := &q.Claims[i]; Admitted(claim) && Live(claim.Status.Phase, claim.DeletionTimestamp != nil) {
+			held.Insert(claim.UID)
+		}
+	}
+	return int32(held.Len()) //nolint:gosec // G115: a cluster's pods are far fewer
+}
+
+// Place is the limit that the claim waits for; empty if it may be admitted now, before every claim that is younger.
+func (q Queue) Place(claim *v1alpha1.SandboxClaim) Limit {
+	for waiting, limit := range q.waiting() {
+		if waiting.UID == claim.UID {
+			return limit
+		}
+	}
+	return "" // it does not wait: it was admitted, or has ended
+}
+
+// Next gives the claims that may be admitted now, oldest first: as many as there are free slots, at most.
+func (q Queue) Next() []*v1alpha1.SandboxClaim {
+	var next []*v1alpha1.SandboxClaim
+	for claim, limit := range q.waiting() {
+		if limit == "" {
+			next = append(next, claim)
+		}
+	}
+	return next
+}
+
+// waiting gives the claims that wait to be admitted, oldest first, each with the limit that it waits for. One that waits
+// for its session's limits stands in nobody's way; one that waits for a slot does: the next is not admitted before it.
+func (q Queue) waiting() iter.Seq2[*v1alpha1.SandboxClaim, Limit] {
+	return func(yield func(*v1alpha1.SandboxClaim, Limit) bool) {
+		if q.Runtime == nil {
+			return
+		}
+		held := newSessions(q.Runtime.MaxPerSession())
+		var waiting []*v1alpha1.SandboxClaim
+		for i := range q.Claims {
+			switch claim := &q.Claims[i]; {
+			case !Live(claim.Status.Phase, claim.DeletionTimestamp != nil):
+			case Admitted(claim):
+				held.add(claim)
+			default:
+				waiting = append(waiting, claim)
+			}
+		}
+		slices.SortFunc(waiting, older)
+		free := q.Runtime.MaxConcurrent() - q.Slots()
+		for _, claim := range waiting {
+			limit := held.fullFor(claim)
+			if limit == "" {
+				held.add(claim)
+				if free--; free < 0 {
+					limit = LimitConcurrent
+				}
+			}
+			if !yield(claim, limit) {
+				return
+			}
+		}
+	}
+}
+
+// older orders claims for admission: by queuedAt, then by UID. One without queuedAt, which none should be, is the oldest.
+func older(a, b *v1alpha1.SandboxClaim) int {
+	var at, bt int64
+	if a.Status.QueuedAt != nil {
+		at = a.Status.QueuedAt.UnixMicro()
+	}
+	if b.Status.QueuedAt != nil {
+		bt = b.Status.QueuedAt.UnixMicro()
+	}
+	return cmp.Or(cmp.Compare(at, bt), cmp.Compare(a.UID, b.UID))
+}
