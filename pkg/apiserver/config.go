@@ -16,7 +16,7 @@ import (
 // Config is what a server is built from.
 type Config struct {
 	Generic    *genericapiserver.RecommendedConfig
-	Clock      clock.Clock
+	Clock      clock.WithTicker
 	MaxWaiters int
 }
 
@@ -40,5 +40,5 @@ func (o *Options) Config() (*Config, error) {
 	if err := o.Generic.ApplyTo(generic); err != nil {
 		return nil, fmt.Errorf("applying the server's options: %w", err)
 	}
-	return &Config{Generic: generic, Clock: clock.RealClock{}, MaxWaiters: o.MaxWaiters}, nil
+	return &Config{Generic: generic, Clock: o.Clock, MaxWaiters: o.MaxWaiters}, nil
 }

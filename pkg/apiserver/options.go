@@ -14,6 +14,7 @@ import (
 	genericoptions "k8s.io/apiserver/pkg/server/options"
 	cliflag "k8s.io/component-base/cli/flag"
 	logsapi "k8s.io/component-base/logs/api/v1"
+	"k8s.io/utils/clock"
 
 	"github.com/altairalabs/omnia-sandboxes/apis/sandbox"
 	"github.com/altairalabs/omnia-sandboxes/apis/sandbox/v1alpha1"
@@ -61,6 +62,8 @@ type Options struct {
 	// HostQPS and HostBurst bound the controllers' requests to the host cluster.
 	HostQPS   float32
 	HostBurst int
+	// Clock tells the time that claims live by. Leases, certificates and connections keep the machine's.
+	Clock clock.WithTicker
 
 	// etcdServers is that flag, which tells what was given empty from what was not given.
 	etcdServers *pflag.Flag
@@ -78,6 +81,7 @@ func NewOptions() *Options {
 		ServiceName:            DefaultServiceName,
 		HostQPS:                200,
 		HostBurst:              400,
+		Clock:                  clock.RealClock{},
 	}
 	// Without a versioner, discovery has no storageVersionHash.
 	o.Generic.Etcd.StorageConfig.EncodeVersioner = runtime.NewMultiGroupVersioner(v1alpha1.SchemeGroupVersion, schema.GroupKind{Group: sandbox.GroupName})

@@ -52,8 +52,8 @@ type Config struct {
 	Loopback *rest.Config
 	// Namespace is the server's own. It holds the Lease.
 	Namespace string
-	// Clock tells the time.
-	Clock clock.Clock
+	// Clock tells the time that claims live by.
+	Clock clock.WithTicker
 }
 
 // Run runs the controllers whenever this replica holds the Lease, until ctx ends. It gives no error: what goes wrong
@@ -78,7 +78,7 @@ func Run(ctx context.Context, cfg Config) error {
 }
 
 func runOnce(ctx context.Context, cfg Config) error {
-	manager, err := ctrl.NewManager(cfg.Host, ctrl.Options{
+	manager, err := ctrl.NewManager(countWrites(cfg.Host, "host"), ctrl.Options{
 		Scheme:                        hostScheme(),
 		Cache:                         hostCache(),
 		Logger:                        klog.FromContext(ctx),
@@ -98,10 +98,12 @@ func runOnce(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return fmt.Errorf("building the controllers' manager: %w", err)
 	}
-	claims, err := cluster.New(cfg.Loopback, func(o *cluster.Options) {
+	claims, err := cluster.New(countWrites(cfg.Loopback, "own"), func(o *cluster.Options) {
 		o.Scheme = claimsScheme()
 		o.Logger = klog.FromContext(ctx)
 		o.Cache = cache.Options{DefaultTransform: cache.TransformStripManagedFields()}
+		// A slot that was given is seen to be taken by whoever is decided on next.
+		o.Client.Cache = &client.CacheOptions{EnableReadYourWritesConsistency: ptr.To(true)}
 	})
 	if err != nil {
 		return fmt.Errorf("connecting to our own group: %w", err)
@@ -109,7 +111,7 @@ func runOnce(ctx context.Context, cfg Config) error {
 	if err := manager.Add(claims); err != nil {
 		return fmt.Errorf("adding our own group to the manager: %w", err)
 	}
-	if err := claim.Add(ctx, manager, claims, cfg.Clock); err != nil {
+	if err := claim.Add(ctx, manager, claims, claim.Options{Clock: cfg.Clock, NewQueue: queueOn(cfg.Clock)}); err != nil {
 		return err
 	}
 	if err := manager.Start(ctx); err != nil {

@@ -60,8 +60,15 @@ func partsOf(claim *v1alpha1.SandboxClaim, serviceStands *corev1.Service, deploy
 		}, {
 			kind: "Deployment", built: deployment, stands: deploymentStands,
 			take: func() { *deploymentStands = *deployment },
-			same: func() bool { return sandbox.SameDeployment(deployment, deploymentStands) },
-			mend: func() { deploymentStands.Spec = deployment.Spec },
+			same: func() bool {
+				return sandbox.SameDeployment(deployment, deploymentStands) ||
+					sandbox.Untouched(claim, deploymentStands) && sandbox.Labelled(deployment, deploymentStands)
+			},
+			mend: func() {
+				if !sandbox.Untouched(claim, deploymentStands) {
+					deploymentStands.Spec = deployment.Spec
+				}
+			},
 		},
 	}
 }
@@ -92,6 +99,9 @@ func (r *Reconciler) ensure(ctx context.Context, claim *v1alpha1.SandboxClaim, p
 		if err = r.Host.Create(ctx, p.built); err == nil {
 			p.take()
 			klog.FromContext(ctx).V(2).Info("Created", "kind", p.kind, "object", klog.KObj(p.stands))
+			if claim.Status.BoundAt != nil { // it stood before
+				r.tellRepair(claim, p, "was gone and is made anew")
+			}
 			return 0, nil
 		}
 		if !apierrors.IsAlreadyExists(err) {
@@ -119,11 +129,11 @@ func (r *Reconciler) ensure(ctx context.Context, claim *v1alpha1.SandboxClaim, p
 	case p.same():
 		return 0, nil
 	}
-	return r.repair(ctx, p, seen)
+	return r.repair(ctx, claim, p, seen)
 }
 
 // repair makes an object of the claim's own as it was built again.
-func (r *Reconciler) repair(ctx context.Context, p *part, seen *lifecycle.Observed) (time.Duration, error) {
+func (r *Reconciler) repair(ctx context.Context, claim *v1alpha1.SandboxClaim, p *part, seen *lifecycle.Observed) (time.Duration, error) {
 	klog.FromContext(ctx).Info("Mending an object that was changed", "kind", p.kind, "object", klog.KObj(p.stands))
 	labels := maps.Clone(p.stands.GetLabels())
 	if labels == nil {
@@ -139,6 +149,7 @@ func (r *Reconciler) repair(ctx context.Context, p *part, seen *lifecycle.Observ
 	case err != nil:
 		return refused(err, seen)
 	}
+	r.tellRepair(claim, p, "was changed and is made as it was")
 	return 0, nil
 }
 

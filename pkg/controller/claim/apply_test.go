@@ -191,3 +191,33 @@ func TestRefusedObject(t *testing.T) {
 		assert.True(t, w.onHost(&appsv1.Deployment{}))
 	})
 }
+
+// An upgraded server builds another Deployment than the one that stands. Nothing running changes.
+func TestDeploymentOfAnotherBuilder(t *testing.T) {
+	w := boundWorld(t)
+	deployment := w.deployment()
+	assert.Equal(t, deployment.Generation, w.claim().Status.Deployment.Generation)
+	// As an older builder had made it.
+	deployment.Spec.Template.Spec.TerminationGracePeriodSeconds = ptr.To[int64](77)
+	require.NoError(t, w.host.Update(t.Context(), deployment))
+	did, _, err := w.reconcile()
+	require.NoError(t, err)
+	assert.Empty(t, did, "its spec is as it was when the claim was last Bound")
+
+	t.Run("its labels are still mended", func(t *testing.T) {
+		deployment := w.deployment()
+		delete(deployment.Labels, v1alpha1.LabelSession)
+		require.NoError(t, w.host.Update(t.Context(), deployment))
+		did, _, err := w.reconcile()
+		require.NoError(t, err)
+		assert.Equal(t, []string{"update Deployment"}, did)
+		assert.EqualValues(t, 77, *w.deployment().Spec.Template.Spec.TerminationGracePeriodSeconds)
+	})
+	t.Run("one that somebody changes is mended", func(t *testing.T) {
+		w.rollOut(2, 2, appsv1.DeploymentStatus{UpdatedReplicas: 1, ReadyReplicas: 1})
+		did, _, err := w.reconcile()
+		require.NoError(t, err)
+		assert.Contains(t, did, "update Deployment")
+		assert.EqualValues(t, 10, *w.deployment().Spec.Template.Spec.TerminationGracePeriodSeconds)
+	})
+}

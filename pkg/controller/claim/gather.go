@@ -13,26 +13,36 @@ import (
 	"github.com/altairalabs/omnia-sandboxes/pkg/lifecycle"
 )
 
-// gather reads what an admission is decided on. What the cache misses is confirmed by a live read, since a refusal is
-// for good and a cache may lag behind whoever created the class a moment ago.
-func (r *Reconciler) gather(ctx context.Context, claim *v1alpha1.SandboxClaim) (lifecycle.Admission, error) {
-	facts := lifecycle.Admission{Claim: claim}
-	if ref := claim.Spec.AgentRuntimeRef; ref != nil {
-		runtime := &omniav1alpha1.AgentRuntime{}
-		found, err := confirmed(ctx, r.Host, r.HostLive, client.ObjectKey{Namespace: claim.Namespace, Name: ref.Name}, runtime)
-		if err != nil {
-			if apimeta.IsNoMatchError(err) {
-				err = fmt.Errorf("the cluster has no AgentRuntime CRD (install Omnia, or apply manifests/omnia-crds): %w", err)
-			}
-			return facts, fmt.Errorf("reading AgentRuntime %s/%s: %w", claim.Namespace, ref.Name, err)
-		}
-		if found {
-			facts.Runtime = runtime
+// gather reads what an admission is decided on, but for the queue. What the cache misses is confirmed by a live read, since
+// a refusal is for good and a cache may lag behind whoever created the class a moment ago.
+func (r *Reconciler) gather(ctx context.Context, w *work) (lifecycle.Admission, error) {
+	if w.runtime == nil {
+		var err error
+		if w.runtime, err = r.runtime(ctx, r.HostLive, w.claim); err != nil {
+			return lifecycle.Admission{}, err
 		}
 	}
-	class, err := r.class(ctx, claim)
-	facts.Class = class
-	return facts, err
+	class, err := r.class(ctx, w.claim)
+	return lifecycle.Admission{Claim: w.claim, Runtime: w.runtime, Class: class}, err
+}
+
+// runtime reads the claim's AgentRuntime; nil if there is none, or the claim names none.
+func (r *Reconciler) runtime(ctx context.Context, reader client.Reader, claim *v1alpha1.SandboxClaim) (*omniav1alpha1.AgentRuntime, error) {
+	name := claim.RuntimeName()
+	if name == "" {
+		return nil, nil
+	}
+	runtime := &omniav1alpha1.AgentRuntime{}
+	err := reader.Get(ctx, client.ObjectKey{Namespace: claim.Namespace, Name: name}, runtime)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case apimeta.IsNoMatchError(err):
+		return nil, fmt.Errorf("the cluster has no AgentRuntime CRD (install Omnia, or apply manifests/omnia-crds): %w", err)
+	case err != nil:
+		return nil, fmt.Errorf("reading AgentRuntime %s/%s: %w", claim.Namespace, name, err)
+	}
+	return runtime, nil
 }
 
 // class reads the class that the claim names, of exactly the kind that it names; nil if there is none.

@@ -7,6 +7,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -29,10 +30,11 @@ func (r *Reconciler) observe(ctx context.Context, claim *v1alpha1.SandboxClaim, 
 		seen.Addresses = sandbox.Addresses(claim, ip)
 	}
 	told := rolloutOf(deployment)
+	seen.Deployment = sandbox.Record(deployment)
 	seen.DeploymentReady = told.ready
 	seen.PodRefused = told.refusal
 	if told.ready {
-		routed, err := r.routed(ctx, client.ObjectKeyFromObject(service))
+		routed, err := r.routed(ctx, service)
 		if seen.Routed = routed; err != nil || routed {
 			return err
 		}
@@ -65,14 +67,18 @@ func rolloutOf(d *appsv1.Deployment) rollout {
 	return told
 }
 
-// routed says whether the Service has a ready endpoint.
-func (r *Reconciler) routed(ctx context.Context, service client.ObjectKey) (bool, error) {
+// routed says whether the Service has a ready endpoint. One of an earlier Service of this name, which is still being
+// collected, leads nowhere for long.
+func (r *Reconciler) routed(ctx context.Context, service *corev1.Service) (bool, error) {
 	var slices discoveryv1.EndpointSliceList
 	if err := r.Host.List(ctx, &slices, client.InNamespace(service.Namespace), client.MatchingFields{slicesByService: service.Name}, client.UnsafeDisableDeepCopy); err != nil {
 		return false, fmt.Errorf("listing the sandbox's EndpointSlices: %w", err)
 	}
-	for _, slice := range slices.Items {
-		for _, endpoint := range slice.Endpoints {
+	for i := range slices.Items {
+		if !metav1.IsControlledBy(&slices.Items[i], service) {
+			continue
+		}
+		for _, endpoint := range slices.Items[i].Endpoints {
 			if ptr.Deref(endpoint.Conditions.Ready, false) {
 				return true, nil
 			}
@@ -116,8 +122,13 @@ func observedPod(pod *corev1.Pod) lifecycle.PodObserved {
 		}
 	}
 	for _, c := range pod.Status.ContainerStatuses {
+		if c.Ready {
+			continue
+		}
 		if w := c.State.Waiting; w != nil && !passingWaits.Has(w.Reason) {
 			out.WaitingReason, out.WaitingMessage = w.Reason, w.Message
+		}
+		if out.LastExit = lastExit(c.State.Terminated); out.LastExit == "" {
 			out.LastExit = lastExit(c.LastTerminationState.Terminated)
 		}
 	}

@@ -9,45 +9,72 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/klog/v2"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/ptr"
+	"k8s.io/utils/keymutex"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	omniav1alpha1 "github.com/altairalabs/omnia-sandboxes/apis/omnia/v1alpha1"
 	"github.com/altairalabs/omnia-sandboxes/apis/sandbox/v1alpha1"
 	"github.com/altairalabs/omnia-sandboxes/pkg/lifecycle"
-	"github.com/altairalabs/omnia-sandboxes/pkg/sandbox"
 )
 
 const (
-	// recheck is when to look again at what sends no event: an object of somebody else's, a refusal that may pass.
+	// recheck is when to look again at what sends no event: an object of somebody else's, a refusal that may pass. Every
+	// waiter is looked at again as often (spec/sandboxclaim.md, "Phases").
 	recheck = 10 * time.Second
 	// soon is when to look again at what changed under a write.
 	soon = time.Second
+	// admissionLocks is among how many locks the runtimes share themselves out.
+	admissionLocks = 64
 )
 
 // Reconciler turns claims into sandboxes.
 type Reconciler struct {
-	// Claims reads our own group from a cache and writes it; ClaimsLive reads it uncached.
+	// Claims reads our own group from a cache that holds what this client wrote, and writes it; ClaimsLive reads it uncached.
 	Claims     client.Client
 	ClaimsLive client.Reader
 	// Host reads the host cluster from a cache and writes it; HostLive reads it uncached.
 	Host     client.Client
 	HostLive client.Reader
-	Clock    clock.PassiveClock
+	// Events tells people what they must know.
+	Events events.EventRecorder
+	Clock  clock.PassiveClock
 
 	leases leases
+	// admissions has one claim of a runtime at a time decided on, so that none is admitted on another's slot.
+	admissions keymutex.KeyMutex
+	takeover   takeover
 }
 
 var _ reconcile.Reconciler = &Reconciler{}
 
+// work is one claim as it is worked on.
+type work struct {
+	// claim is as it should be, and before as it is stored.
+	claim, before *v1alpha1.SandboxClaim
+	// runtime is the claim's; nil if there is none.
+	runtime *omniav1alpha1.AgentRuntime
+	// end is how the claim ends now, if it does.
+	end lifecycle.End
+	// firstQueued says that no other claim of the runtime waits for a slot.
+	firstQueued bool
+}
+
 // Reconcile brings one claim a step further.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	began := r.Clock.Now()
+	result, err := r.reconcile(ctx, request)
+	observeReconcile(r.Clock.Since(began), err)
+	return result, err
+}
+
+func (r *Reconciler) reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	if err := r.takeover.complete(ctx, r); err != nil {
+		return reconcile.Result{}, err
+	}
 	claim := &v1alpha1.SandboxClaim{}
 	if err := r.Claims.Get(ctx, request.NamespacedName, claim); apierrors.IsNotFound(err) {
 		r.leases.forget(request.NamespacedName)
@@ -55,116 +82,66 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	} else if err != nil {
 		return reconcile.Result{}, fmt.Errorf("reading a claim: %w", err)
 	}
-	switch {
-	case claim.DeletionTimestamp != nil:
+	if claim.DeletionTimestamp != nil {
 		r.leases.forget(request.NamespacedName)
 		return reconcile.Result{}, nil // its objects go with it, by their owner references
-	case lifecycle.Terminal(claim.Status.Phase):
-		r.leases.forget(request.NamespacedName)
-		return reconcile.Result{}, r.stop(ctx, claim)
 	}
-	before := claim.DeepCopy()
-	after, err := r.advance(ctx, claim, before)
+	if unwaited, _ := r.unwaited(claim); unwaited {
+		return reconcile.Result{}, r.withdraw(ctx, claim)
+	}
+	runtime, err := r.runtime(ctx, r.Host, claim)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	w := &work{claim: claim, before: claim.DeepCopy(), runtime: runtime}
+	if w.end, _ = lifecycle.Due(claim, runtime, r.Clock.Now()); w.end.Delete {
+		return r.end(ctx, claim)
+	}
+	after, err := r.advance(ctx, w)
 	if errors.Is(err, errChanged) {
 		after, err = soon, nil // and sooner, by the event of whoever changed it
 	}
-	written, werr := r.record(ctx, before, claim)
+	written, werr := r.record(ctx, w)
 	if err = errors.Join(err, werr); err != nil {
 		return reconcile.Result{}, err
 	}
 	if !written {
 		after = soon
 	}
-	return reconcile.Result{RequeueAfter: after}, nil
+	_, leaseEnds := r.unwaited(claim)
+	_, due := lifecycle.Due(claim, w.runtime, r.Clock.Now())
+	return reconcile.Result{RequeueAfter: soonest(after, leaseEnds, due)}, nil
 }
 
-// advance changes the claim's status to what it should say, and says when to look again. before is moved along where
-// the status had to be written on the way.
-func (r *Reconciler) advance(ctx context.Context, claim, before *v1alpha1.SandboxClaim) (time.Duration, error) {
-	if claim.Status.Class == nil || claim.Status.SandboxName == "" {
-		if admitted, err := r.admit(ctx, claim); err != nil || !admitted {
-			return 0, err
-		}
-		// What the sandbox is built from must be on record before anything is built.
-		if written, err := r.record(ctx, before, claim); err != nil || !written {
-			return soon, err
+// soonest is the shortest of several delays of which zero is none.
+func soonest(delays ...time.Duration) time.Duration {
+	var out time.Duration
+	for _, d := range delays {
+		if d > 0 && (out == 0 || d < out) {
+			out = d
 		}
 	}
-	seen, after, err := r.apply(ctx, claim)
+	return out
+}
+
+// advance changes the claim's status to what it should say, and says when to look again.
+func (r *Reconciler) advance(ctx context.Context, w *work) (time.Duration, error) {
+	switch {
+	case lifecycle.Terminal(w.claim.Status.Phase):
+		return 0, r.stop(ctx, w.claim)
+	case lifecycle.Admitted(w.claim):
+	case w.end.Failed != nil:
+		r.report(w.claim, *w.end.Failed)
+		return 0, nil
+	default:
+		if after, admitted, err := r.admit(ctx, w); err != nil || !admitted {
+			return after, err
+		}
+	}
+	seen, after, err := r.apply(ctx, w.claim)
 	if err != nil {
 		return 0, err
 	}
-	r.report(claim, lifecycle.Stand(seen))
+	r.report(w.claim, w.end.Instead(w.claim.Status.Phase, lifecycle.Stand(seen)))
 	return after, nil
-}
-
-// admit decides whether the claim may have a sandbox. Where it may, the status holds all that the sandbox is built from.
-func (r *Reconciler) admit(ctx context.Context, claim *v1alpha1.SandboxClaim) (bool, error) {
-	now := r.Clock.Now()
-	if due, _ := lifecycle.Withdraw(claim, r.leases.firstSeen(claim, now), now); due {
-		return false, r.withdraw(ctx, claim)
-	}
-	facts, err := r.gather(ctx, claim)
-	if err != nil {
-		return false, err
-	}
-	verdict := lifecycle.Admit(facts)
-	if verdict.Phase == v1alpha1.PhasePending {
-		claim.Status.Class = facts.Class
-		claim.Status.SandboxName = sandbox.Name(claim)
-		r.leases.forget(client.ObjectKeyFromObject(claim))
-	}
-	r.report(claim, verdict)
-	return verdict.Phase == v1alpha1.PhasePending, nil
-}
-
-// withdraw deletes a claim that nobody waits for, if it has not changed since.
-func (r *Reconciler) withdraw(ctx context.Context, claim *v1alpha1.SandboxClaim) error {
-	klog.FromContext(ctx).Info("Withdrawing a claim that nobody waits for", "claim", klog.KObj(claim))
-	r.leases.forget(client.ObjectKeyFromObject(claim))
-	err := r.Claims.Delete(ctx, claim, client.Preconditions{UID: ptr.To(claim.UID), ResourceVersion: ptr.To(claim.ResourceVersion)})
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil
-	}
-	return err
-}
-
-// report puts a verdict into the claim's status.
-func (r *Reconciler) report(claim *v1alpha1.SandboxClaim, verdict lifecycle.Verdict) {
-	now := r.Clock.Now()
-	status := &claim.Status
-	if status.Phase != verdict.Phase {
-		status.LastUsedAt = &metav1.MicroTime{Time: now}
-	}
-	status.Phase = verdict.Phase
-	status.Addresses = verdict.Addresses
-	status.ObservedGeneration = claim.Generation
-	if verdict.Phase == v1alpha1.PhaseBound && status.BoundAt == nil {
-		status.BoundAt = &metav1.MicroTime{Time: now}
-	}
-	ready := metav1.ConditionFalse
-	if verdict.Phase == v1alpha1.PhaseBound {
-		ready = metav1.ConditionTrue
-	}
-	apimeta.SetStatusCondition(&status.Conditions, metav1.Condition{
-		Type: v1alpha1.ConditionReady, Status: ready, Reason: verdict.Reason, Message: verdict.Message,
-		ObservedGeneration: claim.Generation, LastTransitionTime: metav1.Time{Time: now},
-	})
-}
-
-// record writes the status if it changed, and moves before along. False means that the claim is newer than what was read,
-// or gone, so that all begins anew.
-func (r *Reconciler) record(ctx context.Context, before, claim *v1alpha1.SandboxClaim) (bool, error) {
-	if equality.Semantic.DeepEqual(before.Status, claim.Status) {
-		return true, nil
-	}
-	err := r.Claims.Status().Patch(ctx, claim, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
-	claim.DeepCopyInto(before) // whatever became of it, it is not tried twice
-	switch {
-	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
-		return false, nil
-	case err != nil:
-		return false, fmt.Errorf("writing the status of claim %s/%s: %w", claim.Namespace, claim.Name, err)
-	}
-	return true, nil
 }

@@ -38,7 +38,7 @@ func TestNewClaim(t *testing.T) {
 	did, result, err := w.reconcile()
 	require.NoError(t, err)
 	assert.Empty(t, did, "with nothing to do there is neither a write nor an uncached read")
-	assert.Zero(t, result)
+	assert.Equal(t, 30*time.Minute, result.RequeueAfter, "until it has gone untouched for too long")
 }
 
 func TestBoundAndBack(t *testing.T) {

@@ -12,8 +12,10 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/keymutex"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
@@ -25,9 +27,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	omniav1alpha1 "github.com/altairalabs/omnia-sandboxes/apis/omnia/v1alpha1"
 	"github.com/altairalabs/omnia-sandboxes/apis/sandbox/v1alpha1"
 	"github.com/altairalabs/omnia-sandboxes/pkg/sandbox"
 )
+
+// eventSource is who tells, in Events.
+const eventSource = "sandbox-apiserver"
 
 // firstRetry and lastRetry bound the growing delay after which a reconcile that ended in an error is tried again.
 const (
@@ -35,38 +41,66 @@ const (
 	lastRetry  = time.Minute
 )
 
+// Options say by what the controller works.
+type Options struct {
+	// Clock tells the time that claims live by.
+	Clock clock.PassiveClock
+	// NewQueue makes the queue of claims to be looked at; nil makes controller-runtime's own.
+	NewQueue func(string, workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request]
+}
+
 // Add puts the controller into the manager of the host cluster, with our own group as its second cluster.
-func Add(ctx context.Context, host manager.Manager, claims cluster.Cluster, clock clock.PassiveClock) error {
-	if err := addIndexes(ctx, host.GetFieldIndexer()); err != nil {
+func Add(ctx context.Context, host manager.Manager, claims cluster.Cluster, options Options) error {
+	if err := addIndexes(ctx, host.GetFieldIndexer(), claims.GetFieldIndexer()); err != nil {
 		return err
 	}
 	r := &Reconciler{
 		Claims: claims.GetClient(), ClaimsLive: claims.GetAPIReader(),
-		Host: host.GetClient(), HostLive: host.GetAPIReader(), Clock: clock,
+		Host: host.GetClient(), HostLive: host.GetAPIReader(),
+		Events: host.GetEventRecorder(eventSource), Clock: options.Clock,
+		admissions: keymutex.NewHashed(admissionLocks),
 	}
 	byOwner, byLabel := handler.EnqueueRequestsFromMapFunc(owningClaim), handler.EnqueueRequestsFromMapFunc(labelledClaim)
 	err := builder.ControllerManagedBy(host).
 		Named("sandboxclaim").
-		WithOptions(controller.Options{RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry)}).
+		WithOptions(controller.Options{
+			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
+			NewQueue:    options.NewQueue,
+		}).
 		WatchesRawSource(source.Kind(claims.GetCache(), &v1alpha1.SandboxClaim{}, &handler.TypedEnqueueRequestForObject[*v1alpha1.SandboxClaim]{}, notOwnStep())).
+		WatchesRawSource(source.Kind(claims.GetCache(), &v1alpha1.SandboxClaim{}, handler.TypedEnqueueRequestsFromMapFunc(r.nextAfterClaim), placeFreed())).
+		Watches(&omniav1alpha1.AgentRuntime{}, handler.EnqueueRequestsFromMapFunc(r.claimsOfRuntime), builder.WithPredicates(sandboxTermsChanged())).
 		Watches(&networkingv1.NetworkPolicy{}, byOwner, builder.WithPredicates(changedOrGone())).
 		Watches(&corev1.Service{}, byOwner, builder.WithPredicates(changedOrGone())).
 		Watches(&appsv1.Deployment{}, byOwner, builder.WithPredicates(tellingDeploymentChange())).
+		Watches(&appsv1.Deployment{}, handler.EnqueueRequestsFromMapFunc(r.nextAfterDeployment), builder.WithPredicates(gone())).
 		Watches(&discoveryv1.EndpointSlice{}, byLabel, builder.WithPredicates(readinessChanged())).
 		Watches(&corev1.Pod{}, byLabel, builder.WithPredicates(tellingPodChange())).
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("building the claims' controller: %w", err)
 	}
+	if err := host.Add(&gaugeSource{claims: claims.GetClient(), clock: options.Clock}); err != nil {
+		return fmt.Errorf("adding the claims' gauges: %w", err)
+	}
 	return nil
 }
 
-func addIndexes(ctx context.Context, indexer client.FieldIndexer) error {
-	if err := indexer.IndexField(ctx, &corev1.Pod{}, podsByClaim, labelIndex(v1alpha1.LabelClaimUID)); err != nil {
-		return fmt.Errorf("indexing pods by claim: %w", err)
-	}
-	if err := indexer.IndexField(ctx, &discoveryv1.EndpointSlice{}, slicesByService, labelIndex(discoveryv1.LabelServiceName)); err != nil {
-		return fmt.Errorf("indexing EndpointSlices by Service: %w", err)
+func addIndexes(ctx context.Context, host, claims client.FieldIndexer) error {
+	for _, index := range []struct {
+		indexer client.FieldIndexer
+		object  client.Object
+		field   string
+		of      client.IndexerFunc
+	}{
+		{host, &corev1.Pod{}, podsByClaim, labelIndex(v1alpha1.LabelClaimUID)},
+		{host, &discoveryv1.EndpointSlice{}, slicesByService, labelIndex(discoveryv1.LabelServiceName)},
+		{host, &appsv1.Deployment{}, deploymentsByRuntime, runtimeOfDeployment},
+		{claims, &v1alpha1.SandboxClaim{}, claimsByRuntime, runtimeOfClaim},
+	} {
+		if err := index.indexer.IndexField(ctx, index.object, index.field, index.of); err != nil {
+			return fmt.Errorf("indexing %T by %s: %w", index.object, index.field, err)
+		}
 	}
 	return nil
 }
@@ -92,13 +126,16 @@ func requestFor(namespace, name string) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}}
 }
 
-// notOwnStep drops a claim's step into Pending or Bound: this controller alone takes it, and knew it first. What others
+// ownSteps are the phases into which this controller alone takes a claim and after which it has nothing to do at once.
+var ownSteps = sets.New(v1alpha1.PhaseQueued, v1alpha1.PhasePending, v1alpha1.PhaseBound)
+
+// notOwnStep drops a claim's step into Queued, Pending or Bound: this controller alone takes it, and knew it first. What others
 // ask of the claim by its status passes, also where a gap in the watch shows both as one.
 func notOwnStep() predicate.TypedPredicate[*v1alpha1.SandboxClaim] {
 	return predicate.TypedFuncs[*v1alpha1.SandboxClaim]{
 		UpdateFunc: func(e event.TypedUpdateEvent[*v1alpha1.SandboxClaim]) bool {
 			before, after := e.ObjectOld, e.ObjectNew
-			stepped := before.Status.Phase != after.Status.Phase && (after.Status.Phase == v1alpha1.PhasePending || after.Status.Phase == v1alpha1.PhaseBound)
+			stepped := before.Status.Phase != after.Status.Phase && ownSteps.Has(after.Status.Phase)
 			asked := !equality.Semantic.DeepEqual(before.Status.Wait, after.Status.Wait) || !before.Status.ReleaseAt.Equal(after.Status.ReleaseAt)
 			return !stepped || asked || before.UID != after.UID || after.DeletionTimestamp != nil
 		},

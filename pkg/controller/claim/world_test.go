@@ -17,7 +17,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/utils/keymutex"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -42,6 +44,8 @@ type world struct {
 	*testing.T
 	r     *Reconciler
 	clock *clocktesting.FakePassiveClock
+	// events holds what people were told.
+	events *events.FakeRecorder
 	// did are the writes and uncached reads since the last clear, in order.
 	did []string
 	// hidden are host objects that the cache does not hold yet or never will, as kind/name.
@@ -58,20 +62,23 @@ func newWorld(t *testing.T, claim *v1alpha1.SandboxClaim, onHost ...client.Objec
 	require.NoError(t, scheme.AddToScheme(hostScheme))
 	require.NoError(t, omniav1alpha1.AddToScheme(hostScheme))
 	require.NoError(t, v1alpha1.AddToScheme(claimsScheme))
-	w := &world{T: t, clock: clocktesting.NewFakePassiveClock(began), hidden: map[string]bool{}, refuse: map[string]error{}}
+	w := &world{T: t, clock: clocktesting.NewFakePassiveClock(began), events: events.NewFakeRecorder(100), hidden: map[string]bool{}, refuse: map[string]error{}}
 	w.host = fake.NewClientBuilder().WithScheme(hostScheme).
 		WithObjects(append(onHost, enabledRuntime())...).
 		WithStatusSubresource(&appsv1.Deployment{}, &corev1.Pod{}).
 		WithIndex(&corev1.Pod{}, podsByClaim, labelIndex(v1alpha1.LabelClaimUID)).
 		WithIndex(&discoveryv1.EndpointSlice{}, slicesByService, labelIndex(discoveryv1.LabelServiceName)).
+		WithIndex(&appsv1.Deployment{}, deploymentsByRuntime, runtimeOfDeployment).
 		Build()
 	w.claims = fake.NewClientBuilder().WithScheme(claimsScheme).
 		WithObjects(claim, shellClass()).
 		WithStatusSubresource(&v1alpha1.SandboxClaim{}).
+		WithIndex(&v1alpha1.SandboxClaim{}, claimsByRuntime, runtimeOfClaim).
 		Build()
 	w.r = &Reconciler{
 		Claims: w.recorded(w.claims), ClaimsLive: w.live(w.claims),
-		Host: w.recorded(w.host), HostLive: w.live(w.host), Clock: w.clock,
+		Host: w.recorded(w.host), HostLive: w.live(w.host), Events: w.events, Clock: w.clock,
+		admissions: keymutex.NewHashed(admissionLocks),
 	}
 	return w
 }
@@ -141,10 +148,17 @@ func (w *world) live(c client.WithWatch) client.Reader {
 }
 
 // reconcile reconciles the claim once and gives what that did.
-func (w *world) reconcile() ([]string, reconcile.Result, error) {
+func (w *world) reconcile() ([]string, reconcile.Result, error) { return w.reconcileOf(claimName) }
+
+// reconcileOf reconciles the claim of a name once.
+func (w *world) reconcileOf(name string) ([]string, reconcile.Result, error) {
 	w.did = nil
-	result, err := w.r.Reconcile(w.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Namespace: namespace, Name: claimName}})
+	result, err := w.r.Reconcile(w.Context(), reconcileRequest(name))
 	return w.did, result, err
+}
+
+func reconcileRequest(name string) reconcile.Request {
+	return reconcile.Request{NamespacedName: client.ObjectKey{Namespace: namespace, Name: name}}
 }
 
 // settle reconciles until nothing is done any more.
@@ -162,9 +176,36 @@ func (w *world) settle() {
 
 func (w *world) claim() *v1alpha1.SandboxClaim {
 	w.Helper()
+	return w.claimOf(claimName)
+}
+
+func (w *world) claimOf(name string) *v1alpha1.SandboxClaim {
+	w.Helper()
 	claim := &v1alpha1.SandboxClaim{}
-	require.NoError(w, w.claims.Get(w.Context(), client.ObjectKey{Namespace: namespace, Name: claimName}, claim))
+	require.NoError(w, w.claims.Get(w.Context(), client.ObjectKey{Namespace: namespace, Name: name}, claim))
 	return claim
+}
+
+// told gives what people were told since the last time, in order.
+func (w *world) told() []string {
+	var out []string
+	for {
+		select {
+		case event := <-w.events.Events:
+			out = append(out, event)
+		default:
+			return out
+		}
+	}
+}
+
+// change changes the AgentRuntime.
+func (w *world) change(change func(*omniav1alpha1.AgentRuntimeSandbox)) {
+	w.Helper()
+	runtime := &omniav1alpha1.AgentRuntime{}
+	require.NoError(w, w.host.Get(w.Context(), client.ObjectKeyFromObject(enabledRuntime()), runtime))
+	change(runtime.Spec.Sandbox)
+	require.NoError(w, w.host.Update(w.Context(), runtime))
 }
 
 // ready is the claim's Ready condition.
@@ -190,8 +231,9 @@ func (w *world) serve() {
 	require.NoError(w, w.host.Update(w.Context(), service))
 	w.rollOut(1, 1, appsv1.DeploymentStatus{ObservedGeneration: 1, UpdatedReplicas: 1, ReadyReplicas: 1})
 	require.NoError(w, w.host.Create(w.Context(), &discoveryv1.EndpointSlice{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: sandboxName + "-x", Labels: map[string]string{discoveryv1.LabelServiceName: sandboxName}},
-		Endpoints:  []discoveryv1.Endpoint{{Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(true)}}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: sandboxName + "-x", Labels: map[string]string{discoveryv1.LabelServiceName: sandboxName},
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(service, corev1.SchemeGroupVersion.WithKind("Service"))}},
+		Endpoints: []discoveryv1.Endpoint{{Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(true)}}},
 	}))
 }
 

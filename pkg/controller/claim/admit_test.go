@@ -1,0 +1,229 @@
+package claim
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	omniav1alpha1 "github.com/altairalabs/omnia-sandboxes/apis/omnia/v1alpha1"
+	"github.com/altairalabs/omnia-sandboxes/apis/sandbox/v1alpha1"
+)
+
+// queuedClaim is the nth claim of the runtime, n seconds younger than the first, each of a session of its own.
+func queuedClaim(n int) *v1alpha1.SandboxClaim {
+	claim := newClaim()
+	claim.Name, claim.UID = fmt.Sprintf("c%d", n), types.UID(fmt.Sprintf("uid-c%d", n))
+	claim.Spec.SessionID = fmt.Sprintf("s%d", n)
+	claim.Status.QueuedAt = &metav1.MicroTime{Time: began.Add(time.Duration(n) * time.Second)}
+	return claim
+}
+
+// crowd is a world with a ceiling and claims c1 to cN.
+func crowd(t *testing.T, ceiling int32, claims int) *world {
+	w := newWorld(t, queuedClaim(1))
+	w.change(func(s *omniav1alpha1.AgentRuntimeSandbox) { s.MaxConcurrent = ptr.To(ceiling) })
+	for n := 2; n <= claims; n++ {
+		require.NoError(t, w.claims.Create(t.Context(), queuedClaim(n)))
+	}
+	return w
+}
+
+func (w *world) phases(claims int) []string {
+	w.Helper()
+	var out []string
+	for n := 1; n <= claims; n++ {
+		status := w.claimOf(fmt.Sprintf("c%d", n)).Status
+		out = append(out, string(status.Phase))
+	}
+	return out
+}
+
+func TestCeiling(t *testing.T) {
+	w := crowd(t, 2, 4)
+	for _, name := range []string{"c4", "c2", "c3", "c1"} { // in whatever order they are looked at
+		_, result, err := w.reconcileOf(name)
+		require.NoError(t, err)
+		if name == "c4" || name == "c3" {
+			assert.Equal(t, recheck, result.RequeueAfter, "every waiter is looked at again every 10 seconds")
+		}
+	}
+	assert.Equal(t, []string{"Pending", "Pending", "Queued", "Queued"}, w.phases(4))
+	waits := w.claimOf("c3")
+	assert.Equal(t, v1alpha1.ReasonCeilingReached, readyOf(waits.Status.Conditions).Reason)
+	assert.NotNil(t, waits.Status.LastUsedAt, "its time in the queue is measured")
+	assert.Nil(t, waits.Status.Class)
+
+	t.Run("a second look changes nothing", func(t *testing.T) {
+		did, _, err := w.reconcileOf("c3")
+		require.NoError(t, err)
+		assert.Empty(t, did)
+	})
+	t.Run("a deleted claim's slot is held until its Deployment is gone", func(t *testing.T) {
+		require.NoError(t, w.claims.Delete(t.Context(), w.claimOf("c1")))
+		_, _, err := w.reconcileOf("c3")
+		require.NoError(t, err)
+		assert.Equal(t, v1alpha1.PhaseQueued, w.claimOf("c3").Status.Phase)
+
+		deployment := &appsv1.Deployment{}
+		require.NoError(t, w.host.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "c1-sandbox"}, deployment))
+		require.NoError(t, w.host.Delete(t.Context(), deployment))
+		assert.Equal(t, requestFor(namespace, "c3"), w.r.nextAfterDeployment(t.Context(), deployment), "the oldest waiter is looked at at once")
+		for _, name := range []string{"c4", "c3"} {
+			_, _, err := w.reconcileOf(name)
+			require.NoError(t, err)
+		}
+		assert.Equal(t, v1alpha1.PhasePending, w.claimOf("c3").Status.Phase)
+		assert.Equal(t, v1alpha1.PhaseQueued, w.claimOf("c4").Status.Phase)
+	})
+	t.Run("a lowered ceiling ends nothing", func(t *testing.T) {
+		w.change(func(s *omniav1alpha1.AgentRuntimeSandbox) { s.MaxConcurrent = ptr.To[int32](0) })
+		_, _, err := w.reconcileOf("c2")
+		require.NoError(t, err)
+		assert.Equal(t, v1alpha1.PhasePending, w.claimOf("c2").Status.Phase)
+	})
+	t.Run("a raised one admits", func(t *testing.T) {
+		w.change(func(s *omniav1alpha1.AgentRuntimeSandbox) { s.MaxConcurrent = ptr.To[int32](3) })
+		_, _, err := w.reconcileOf("c4")
+		require.NoError(t, err)
+		assert.Equal(t, v1alpha1.PhasePending, w.claimOf("c4").Status.Phase)
+	})
+}
+
+func TestCeiling_ManyAtOnce(t *testing.T) {
+	w := crowd(t, 3, 12)
+	var all sync.WaitGroup
+	for n := 1; n <= 12; n++ {
+		all.Go(func() {
+			_, err := w.r.Reconcile(t.Context(), reconcileRequest(fmt.Sprintf("c%d", n)))
+			assert.NoError(t, err)
+		})
+	}
+	all.Wait()
+	phases := w.phases(12)
+	for n, phase := range phases {
+		want := string(v1alpha1.PhaseQueued)
+		if n < 3 {
+			want = string(v1alpha1.PhasePending)
+		}
+		assert.Equal(t, want, phase, "c%d of %v", n+1, phases)
+	}
+}
+
+func TestSessionLimit(t *testing.T) {
+	w := crowd(t, 10, 3)
+	w.change(func(s *omniav1alpha1.AgentRuntimeSandbox) { s.MaxPerSession = ptr.To[int32](1) })
+	same := queuedClaim(4)
+	same.Spec.SessionID = "s1"
+	require.NoError(t, w.claims.Create(t.Context(), same))
+	for _, name := range []string{"c4", "c1"} {
+		_, _, err := w.reconcileOf(name)
+		require.NoError(t, err)
+	}
+	assert.Equal(t, v1alpha1.PhasePending, w.claimOf("c1").Status.Phase, "the session's claims are admitted oldest first")
+	assert.Equal(t, v1alpha1.ReasonSessionLimit, readyOf(w.claimOf("c4").Status.Conditions).Reason)
+
+	gone := w.claimOf("c1")
+	require.NoError(t, w.claims.Delete(t.Context(), gone))
+	assert.Contains(t, w.r.nextAfterClaim(t.Context(), gone), reconcileRequest("c4"), "a session's place is free with its claim")
+}
+
+func TestQueueWaitExceeded(t *testing.T) {
+	w := crowd(t, 0, 1)
+	_, _, err := w.reconcileOf("c1")
+	require.NoError(t, err)
+	w.clock.SetTime(began.Add(30 * time.Minute))
+	w.change(func(s *omniav1alpha1.AgentRuntimeSandbox) { s.MaxConcurrent = ptr.To[int32](1) })
+	_, _, err = w.reconcileOf("c1")
+	require.NoError(t, err)
+	claim := w.claimOf("c1")
+	assert.Equal(t, v1alpha1.PhaseFailed, claim.Status.Phase, "nor does it take a slot that is free by then")
+	assert.Equal(t, v1alpha1.ReasonQueueWaitExceeded, readyOf(claim.Status.Conditions).Reason)
+	assert.Contains(t, readyOf(claim.Status.Conditions).Message, v1alpha1.ReasonCeilingReached)
+}
+
+func TestQueuedClaimIsWithdrawn(t *testing.T) {
+	w := crowd(t, 0, 1)
+	claim := w.claimOf("c1")
+	claim.Status.Wait = &v1alpha1.WaitLease{RenewTime: metav1.NewMicroTime(began), DurationSeconds: 5}
+	require.NoError(t, w.claims.Status().Update(t.Context(), claim))
+	_, result, err := w.reconcileOf("c1")
+	require.NoError(t, err)
+	assert.Equal(t, 5*time.Second, result.RequeueAfter, "when the lease runs out, before the next look at the queue")
+	w.clock.SetTime(began.Add(5 * time.Second))
+	did, _, err := w.reconcileOf("c1")
+	require.NoError(t, err)
+	assert.Equal(t, []string{"delete SandboxClaim"}, did)
+}
+
+func TestTakeover(t *testing.T) {
+	w := newWorld(t, newClaim())
+	w.settle()
+	stale := w.claim()
+	stale.ResourceVersion = "1"
+	held := 0
+	w.r.Claims = staleOnce{w.r.Claims, &held, stale}
+	w.r.takeover.done = false
+	_, _, err := w.reconcile()
+	require.NoError(t, err)
+	assert.Greater(t, held, 1, "nothing is decided on before the cache holds what the last leader wrote")
+}
+
+// staleOnce is a cache that lags behind at the first reading of the claim.
+type staleOnce struct {
+	client.Client
+	reads *int
+	stale *v1alpha1.SandboxClaim
+}
+
+func (s staleOnce) Get(ctx context.Context, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
+	if claim, ok := into.(*v1alpha1.SandboxClaim); ok {
+		if *s.reads++; *s.reads == 1 {
+			s.stale.DeepCopyInto(claim)
+			return nil
+		}
+	}
+	return s.Client.Get(ctx, key, into, opts...)
+}
+
+func TestPlaceFreed(t *testing.T) {
+	tests := map[string]struct {
+		from, to v1alpha1.Phase
+		passes   bool
+	}{
+		"bound, and used: no place is freed":     {v1alpha1.PhaseBound, v1alpha1.PhaseBound, false},
+		"pending, then failed: frees its place":  {v1alpha1.PhasePending, v1alpha1.PhaseFailed, true},
+		"queued, then failed: lets the next one": {v1alpha1.PhaseQueued, v1alpha1.PhaseFailed, true},
+		"failed: had none":                       {v1alpha1.PhaseFailed, v1alpha1.PhaseFailed, false},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			before, after := newClaim(), newClaim()
+			before.Status.Phase, after.Status.Phase = tt.from, tt.to
+			assert.Equal(t, tt.passes, placeFreed().Update(event.TypedUpdateEvent[*v1alpha1.SandboxClaim]{ObjectOld: before, ObjectNew: after}))
+		})
+	}
+	ending := newClaim()
+	ending.DeletionTimestamp = &metav1.Time{Time: began}
+	assert.True(t, placeFreed().Update(event.TypedUpdateEvent[*v1alpha1.SandboxClaim]{ObjectOld: newClaim(), ObjectNew: ending}))
+	assert.True(t, placeFreed().Delete(event.TypedDeleteEvent[*v1alpha1.SandboxClaim]{Object: newClaim()}))
+}
+
+func TestRuntimeChanged(t *testing.T) {
+	w := crowd(t, 1, 2)
+	before, after := enabledRuntime(), enabledRuntime()
+	assert.False(t, sandboxTermsChanged().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}), "the rest of a runtime is not ours")
+	after.Spec.Sandbox.IdleTimeout = &metav1.Duration{Duration: time.Minute}
+	assert.True(t, sandboxTermsChanged().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}))
+	assert.Len(t, w.r.claimsOfRuntime(t.Context(), after), 2)
+}

@@ -1,0 +1,120 @@
+package claim
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/utils/ptr"
+
+	omniav1alpha1 "github.com/altairalabs/omnia-sandboxes/apis/omnia/v1alpha1"
+	"github.com/altairalabs/omnia-sandboxes/apis/sandbox/v1alpha1"
+	"github.com/altairalabs/omnia-sandboxes/pkg/lifecycle"
+)
+
+// longestNote is what an Event may hold of a message.
+const longestNote = 1024
+
+// What the controller did, in an Event's words.
+const (
+	actionReconcile = "Reconcile"
+	actionRepair    = "Repair"
+	actionDelete    = "Delete"
+
+	reasonRepaired = "Repaired"
+	reasonReaped   = "Reaped"
+	reasonReleased = "Released"
+)
+
+// wantsPerson are the reasons of a Pending claim that somebody may have to do something about.
+var wantsPerson = sets.New(v1alpha1.ReasonNameTaken, v1alpha1.ReasonUnschedulable, v1alpha1.ReasonImagePullBackOff,
+	v1alpha1.ReasonCrashLoopBackOff, v1alpha1.ReasonPodRefused)
+
+// tellStep tells of a step that was written: once, since nothing is written twice.
+func (r *Reconciler) tellStep(w *work, before *v1alpha1.SandboxClaimStatus) {
+	status := &w.claim.Status
+	was, is := readyOf(before.Conditions), readyOf(status.Conditions)
+	if before.Phase == status.Phase && was.Reason == is.Reason {
+		return
+	}
+	claim, runtime := claimRef(w.claim), runtimeRef(w.runtime)
+	switch status.Phase {
+	case v1alpha1.PhaseBound:
+		r.tell(claim, runtime, corev1.EventTypeNormal, is.Reason, actionReconcile, is.Message)
+	case v1alpha1.PhaseQueued:
+		r.tell(claim, runtime, corev1.EventTypeNormal, is.Reason, actionReconcile, is.Message)
+		if is.Reason == v1alpha1.ReasonCeilingReached && w.firstQueued {
+			r.tell(runtime, claim, corev1.EventTypeWarning, is.Reason, actionReconcile, is.Message)
+		}
+	case v1alpha1.PhaseFailed:
+		r.tell(claim, runtime, corev1.EventTypeWarning, is.Reason, actionReconcile, is.Message)
+		r.tell(runtime, claim, corev1.EventTypeWarning, is.Reason, actionReconcile, fmt.Sprintf("claim %s failed: %s", w.claim.Name, is.Message))
+	case v1alpha1.PhasePending:
+		if before.Phase == v1alpha1.PhaseBound || wantsPerson.Has(is.Reason) {
+			r.tell(claim, runtime, corev1.EventTypeWarning, is.Reason, actionReconcile, is.Message)
+		}
+	}
+}
+
+// tellEnd tells of a claim that was deleted because its time had come. The claim has gone, so its runtime is told, too.
+func (r *Reconciler) tellEnd(claim *v1alpha1.SandboxClaim, runtime *omniav1alpha1.AgentRuntime, end lifecycle.End) {
+	reason, note := reasonReaped, "nobody has used claim %s since %s"
+	at := claim.Status.LastUsedAt
+	if end.Cause == lifecycle.EndReleased {
+		reason, note = reasonReleased, "the conversation of claim %s has ended, and its grace at %s"
+		at = claim.Status.ReleaseAt
+	}
+	note = fmt.Sprintf(note, claim.Name, at.UTC().Format("2006-01-02T15:04:05Z"))
+	r.tell(claimRef(claim), runtimeRef(runtime), corev1.EventTypeNormal, reason, actionDelete, note)
+	r.tell(runtimeRef(runtime), claimRef(claim), corev1.EventTypeNormal, reason, actionDelete, note)
+}
+
+// tellRepair tells that somebody had changed or removed one of a sandbox's objects. The object is named beside the claim:
+// Events of one reason about the same two are told as one.
+func (r *Reconciler) tellRepair(claim *v1alpha1.SandboxClaim, p *part, what string) {
+	object := &corev1.ObjectReference{Kind: p.kind, Namespace: p.built.GetNamespace(), Name: p.built.GetName(), UID: p.stands.GetUID()}
+	if gvk, err := r.Host.GroupVersionKindFor(p.built); err == nil {
+		object.APIVersion = gvk.GroupVersion().String()
+	}
+	r.tell(claimRef(claim), object, corev1.EventTypeWarning, reasonRepaired, actionRepair, fmt.Sprintf("%s %s %s", p.kind, object.Name, what))
+}
+
+func (r *Reconciler) tell(regarding, related *corev1.ObjectReference, kind, reason, action, note string) {
+	if regarding == nil {
+		return
+	}
+	if len(note) > longestNote {
+		note = strings.ToValidUTF8(note[:longestNote-len("…")], "") + "…"
+	}
+	if related == nil { // a nil pointer in an interface is not nil
+		r.Events.Eventf(regarding, nil, kind, reason, action, "%s", note)
+		return
+	}
+	r.Events.Eventf(regarding, related, kind, reason, action, "%s", note)
+}
+
+// readyOf is the Ready condition; empty if there is none.
+func readyOf(conditions []metav1.Condition) metav1.Condition {
+	return ptr.Deref(apimeta.FindStatusCondition(conditions, v1alpha1.ConditionReady), metav1.Condition{})
+}
+
+// claimRef refers to a claim in the host's Events, whose client does not know our group.
+func claimRef(claim *v1alpha1.SandboxClaim) *corev1.ObjectReference {
+	return &corev1.ObjectReference{
+		APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "SandboxClaim",
+		Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID,
+	}
+}
+
+func runtimeRef(runtime *omniav1alpha1.AgentRuntime) *corev1.ObjectReference {
+	if runtime == nil {
+		return nil
+	}
+	return &corev1.ObjectReference{
+		APIVersion: omniav1alpha1.SchemeGroupVersion.String(), Kind: "AgentRuntime",
+		Namespace: runtime.Namespace, Name: runtime.Name, UID: runtime.UID,
+	}
+}

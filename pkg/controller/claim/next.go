@@ -1,0 +1,115 @@
+package claim
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	omniav1alpha1 "github.com/altairalabs/omnia-sandboxes/apis/omnia/v1alpha1"
+	"github.com/altairalabs/omnia-sandboxes/apis/sandbox/v1alpha1"
+	"github.com/altairalabs/omnia-sandboxes/pkg/lifecycle"
+	"github.com/altairalabs/omnia-sandboxes/pkg/sandbox"
+)
+
+// When a place becomes free, the oldest waiters are looked at again at once, as many as there are free places
+// (spec/sandboxclaim.md, "Phases").
+
+// placeFreed lets pass that a claim no longer competes: it has ended, or is ending.
+func placeFreed() predicate.TypedPredicate[*v1alpha1.SandboxClaim] {
+	competes := func(c *v1alpha1.SandboxClaim) bool { return lifecycle.Live(c.Status.Phase, c.DeletionTimestamp != nil) }
+	return predicate.TypedFuncs[*v1alpha1.SandboxClaim]{
+		CreateFunc: func(event.TypedCreateEvent[*v1alpha1.SandboxClaim]) bool { return false },
+		UpdateFunc: func(e event.TypedUpdateEvent[*v1alpha1.SandboxClaim]) bool {
+			return competes(e.ObjectOld) && (!competes(e.ObjectNew) || e.ObjectOld.UID != e.ObjectNew.UID)
+		},
+	}
+}
+
+// gone lets pass that an object has been removed.
+func gone() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		UpdateFunc: func(event.UpdateEvent) bool { return false },
+	}
+}
+
+// sandboxTermsChanged lets pass what changes how a runtime's claims live. That it is there, or has gone, is no change of terms.
+func sandboxTermsChanged() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		DeleteFunc: func(event.DeleteEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, after := e.ObjectOld.(*omniav1alpha1.AgentRuntime), e.ObjectNew.(*omniav1alpha1.AgentRuntime)
+			return !equality.Semantic.DeepEqual(before.Spec.Sandbox, after.Spec.Sandbox)
+		},
+	}
+}
+
+func (r *Reconciler) nextAfterClaim(ctx context.Context, claim *v1alpha1.SandboxClaim) []reconcile.Request {
+	return r.next(ctx, claim.Namespace, claim.RuntimeName())
+}
+
+func (r *Reconciler) nextAfterDeployment(ctx context.Context, deployment client.Object) []reconcile.Request {
+	var out []reconcile.Request
+	for _, name := range runtimeOfDeployment(deployment) {
+		out = append(out, r.next(ctx, deployment.GetNamespace(), name)...)
+	}
+	return out
+}
+
+// next gives the claims of a runtime that may be admitted now. It looks at the cache as it is, since whoever asks feeds
+// the cache; what it misses comes with the next event, or after recheck.
+func (r *Reconciler) next(ctx context.Context, namespace, runtimeName string) []reconcile.Request {
+	if runtimeName == "" {
+		return nil
+	}
+	runtime := &omniav1alpha1.AgentRuntime{}
+	if err := r.Host.Get(ctx, client.ObjectKey{Namespace: namespace, Name: runtimeName}, runtime); err != nil {
+		return nil // without it nobody is admitted, and whoever waits finds that out by itself
+	}
+	queue, err := r.queue(ctx, namespace, runtimeName, runtime, client.DisableReadYourWritesConsistency)
+	if err != nil {
+		klog.FromContext(ctx).Error(err, "Looking for who is next")
+		return nil
+	}
+	var out []reconcile.Request
+	for _, claim := range queue.Next() {
+		out = append(out, requestFor(claim.Namespace, claim.Name)...)
+	}
+	return out
+}
+
+// claimsOfRuntime gives all of a runtime's claims: its ceilings, and how long they may go untouched, have changed.
+func (r *Reconciler) claimsOfRuntime(ctx context.Context, runtime client.Object) []reconcile.Request {
+	var claims v1alpha1.SandboxClaimList
+	if err := r.Claims.List(ctx, &claims, client.InNamespace(runtime.GetNamespace()), client.MatchingFields{claimsByRuntime: runtime.GetName()},
+		client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency); err != nil {
+		klog.FromContext(ctx).Error(err, "Listing the claims of an AgentRuntime that changed", "agentRuntime", klog.KObj(runtime))
+		return nil
+	}
+	var out []reconcile.Request
+	for i := range claims.Items {
+		out = append(out, requestFor(claims.Items[i].Namespace, claims.Items[i].Name)...)
+	}
+	return out
+}
+
+func runtimeOfClaim(o client.Object) []string {
+	if claim, ok := o.(*v1alpha1.SandboxClaim); ok && claim.RuntimeName() != "" {
+		return []string{claim.RuntimeName()}
+	}
+	return nil
+}
+
+// runtimeOfDeployment indexes what a claim controls, and nothing that only bears the label.
+func runtimeOfDeployment(o client.Object) []string {
+	if name := o.GetLabels()[v1alpha1.LabelAgentRuntime]; name != "" && sandbox.ClaimUIDOf(o) != "" {
+		return []string{name}
+	}
+	return nil
+}
