@@ -41,9 +41,12 @@ func waitsFor(in Admission, limit Limit) string {
 	runtime := fmt.Sprintf("AgentRuntime %s/%s", in.Claim.Namespace, in.Claim.RuntimeName())
 	switch limit {
 	case LimitPerSession:
-		return fmt.Sprintf("session %s holds %d sandboxes of %s, its spec.sandbox.maxPerSession: release one first", in.Claim.Spec.SessionID, in.Runtime.MaxPerSession(), runtime)
+		return fmt.Sprintf("session %s holds the %d sandboxes of %s that its spec.sandbox.maxPerSession allows: release one first",
+			in.Claim.Spec.SessionID, in.Runtime.MaxPerSession(), runtime)
 	case LimitInstances:
-		return fmt.Sprintf("session %s holds %d instances of sandbox %s, its maxInstances: release one first", in.Claim.Spec.SessionID, *in.Claim.Spec.MaxInstances, SandboxOf(in.Claim.Spec.Handle))
+		return fmt.Sprintf("session %s holds the %d instances of sandbox %s that its maxInstances allows: release one first",
+			in.Claim.Spec.SessionID, *in.Claim.Spec.MaxInstances, SandboxOf(in.Claim.Spec.Handle))
+	case LimitConcurrent:
 	}
 	return fmt.Sprintf("%s has its spec.sandbox.maxConcurrent of %d in use: waiting for one to end, oldest first", runtime, in.Runtime.MaxConcurrent())
 }

@@ -43,14 +43,18 @@ func (q Queue) Slots() int32 {
 	return int32(held.Len()) //nolint:gosec // G115: a cluster's pods are far fewer
 }
 
-// Place is the limit that the claim waits for; empty if it may be admitted now, before every claim that is younger.
+// Place is the limit that the claim waits for; empty if it may be admitted now, before every claim that is younger, or
+// does not wait. One that is not among Claims is not admitted: where it stands is not known.
 func (q Queue) Place(claim *v1alpha1.SandboxClaim) Limit {
 	for waiting, limit := range q.waiting() {
 		if waiting.UID == claim.UID {
 			return limit
 		}
 	}
-	return "" // it does not wait: it was admitted, or has ended
+	if Admitted(claim) || !Live(claim.Status.Phase, claim.DeletionTimestamp != nil) {
+		return ""
+	}
+	return LimitConcurrent
 }
 
 // Next gives the claims that may be admitted now, oldest first: as many as there are free slots, at most.

@@ -127,6 +127,7 @@ func stale(claim *v1alpha1.SandboxClaim, runtime *omniav1alpha1.AgentRuntime) En
 		return End{Failed: &verdict, Cause: EndQueueWait}
 	case v1alpha1.PhaseBound:
 		return End{Delete: true, Cause: EndIdle}
+	case v1alpha1.PhaseFailed, v1alpha1.PhaseCompleted: // the latter is none of the reaper's
 	}
 	return End{Delete: true, Cause: EndFailed}
 }
