@@ -2151,7 +2151,7 @@ func schema_omnia_sandboxes_apis_sandbox_v1alpha1_SandboxReleaseSpec(ref common.
 					},
 					"cancel": {
 						SchemaProps: spec.SchemaProps{
-							Description: "cancel withdraws a scheduled release. Not served yet: refused with NotYetSupported.",
+							Description: "cancel withdraws a scheduled release instead: the session goes on.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},

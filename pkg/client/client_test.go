@@ -1,6 +1,7 @@
 package client
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -266,4 +267,44 @@ func TestAcquireGivesUpACallThatIsNeverAnswered(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "a", got.Name)
 	assert.EqualValues(t, 2, asked.Load())
+}
+
+// outlasting answers acquires at once and notes by how much each call outlasts the wait that it asks for.
+type outlasting struct {
+	clock *jumping
+	by    []time.Duration
+}
+
+func (o *outlasting) RoundTrip(r *http.Request) (*http.Response, error) {
+	var body v1alpha1.SandboxAcquire
+	if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+		return nil, err
+	}
+	ends, _ := r.Context().Deadline()
+	wait := time.Duration(*body.Spec.WaitSeconds) * time.Second
+	o.by = append(o.by, time.Until(ends)-wait)
+	o.clock.Step(wait)
+	answer, err := json.Marshal(v1alpha1.SandboxAcquire{Status: waiting.status})
+	return &http.Response{StatusCode: http.StatusCreated, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(bytes.NewReader(answer)), Request: r}, err
+}
+
+// A claim that is given up at the deadline is withdrawn by its lease: every call is answered, also the last, so the server
+// never sees anybody hang up. It does when ctx is cancelled, and withdraws the claim then.
+func TestAcquireDeadlineHangsUpOnNoCall(t *testing.T) {
+	for _, deadline := range []time.Duration{DefaultDeadline, 1500 * time.Millisecond, time.Second, 10 * time.Millisecond} {
+		server := &outlasting{clock: newJumping()}
+		set, err := versioned.NewForConfig(&rest.Config{Host: "http://server.test", Transport: server})
+		require.NoError(t, err)
+		c := New(set.SandboxV1alpha1(), "ns")
+		c.Clock, c.Deadline = server.clock, deadline
+		_, err = c.Acquire(t.Context(), spec)
+		var late *NotReadyError
+		require.ErrorAs(t, err, &late)
+		assert.Equal(t, "a", late.Claim)
+		require.NoError(t, late.Last)
+		require.NotEmpty(t, server.by)
+		for _, slack := range server.by {
+			assert.Greater(t, slack, 500*time.Millisecond, "time for the answer, after the wait (deadline %s)", deadline)
+		}
+	}
 }

@@ -60,7 +60,9 @@ func touchBackoff() wait.Backoff {
 	return wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.2, Steps: 6, Cap: 30 * time.Second}
 }
 
-// Release says that the sandbox is no longer needed. A sandbox that is gone already, or another one by now, is released.
+// Release says that the sandbox is no longer needed. It goes once the runtime's grace is over, unless it is used before
+// then, be it by Acquire or Touch; one that was never bound goes at once. A sandbox that is gone already, or another one
+// by now, is released.
 //
 // To an agent the server answers 403 for a claim that is gone, and 403 as well where the agent may not release. Taking
 // every 403 for success would leave a live sandbox behind whenever a permission was taken away, and releasing by session

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -20,6 +19,7 @@ import (
 	"github.com/altairalabs/omnia-sandboxes/apis/sandbox"
 	"github.com/altairalabs/omnia-sandboxes/apis/sandbox/v1alpha1"
 	"github.com/altairalabs/omnia-sandboxes/apis/sandbox/validation"
+	"github.com/altairalabs/omnia-sandboxes/pkg/lifecycle"
 	"github.com/altairalabs/omnia-sandboxes/registry/refusal"
 )
 
@@ -52,6 +52,19 @@ func (r *AcquireREST) Create(ctx context.Context, name string, obj runtime.Objec
 	if !ok {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("the body is a %T: send a SandboxAcquire", obj))
 	}
+	began := r.clock.Now()
+	answer, err := r.acquire(ctx, name, body, admit, options)
+	if !dryrun.IsDryRun(options.DryRun) {
+		acquireDuration.WithLabelValues(outcomeOf(ctx, answer, err)).Observe(r.clock.Since(began).Seconds())
+	}
+	if err != nil {
+		return nil, err
+	}
+	return answer, nil
+}
+
+// acquire answers with the body, its status filled in.
+func (r *AcquireREST) acquire(ctx context.Context, name string, body *sandbox.SandboxAcquire, admit rest.ValidateObjectFunc, options *metav1.CreateOptions) (*sandbox.SandboxAcquire, error) {
 	if err := r.check(ctx, name, body, admit); err != nil {
 		return nil, err
 	}
@@ -75,7 +88,7 @@ func (r *AcquireREST) Create(ctx context.Context, name string, obj runtime.Objec
 	if err != nil {
 		return nil, err
 	}
-	body.Status = answer(claim, a.created)
+	body.Status = answer(claim, a.created == claim.UID)
 	body.ManagedFields = nil // the answer is stored nowhere, so nobody owns its fields
 	return body, nil
 }
@@ -144,7 +157,7 @@ func waitOf(asked *int32) int32 {
 
 // declaredSandbox is the ToolRegistry's sandbox that the handle's first segment names.
 func (r *AcquireREST) declaredSandbox(ctx context.Context, owner *omniav1alpha1.AgentRuntime, handle string) (*omniav1alpha1.RegistrySandbox, error) {
-	name, _, _ := strings.Cut(handle, "/")
+	name := lifecycle.SandboxOf(handle)
 	registry, err := r.neighbours.ToolRegistry(ctx, owner)
 	switch {
 	case apierrors.IsNotFound(err):

@@ -225,16 +225,8 @@ func TestAcquireWaitsOutATerminatingPredecessor(t *testing.T) {
 	_, err := w.acquire(w.agent(), anyClaim, acquireOf("s", "shell/default", 0))
 	require.NoError(t, err)
 	first := w.get(name)
-	hold := func(finalizers ...string) {
-		_, _, err := w.Claims.Update(asClaims(w.as("admin")), name, rest.DefaultUpdatedObjectInfo(nil, func(_ context.Context, _, old runtime.Object) (runtime.Object, error) {
-			claim := old.DeepCopyObject().(*sandbox.SandboxClaim)
-			claim.Finalizers = finalizers
-			return claim, nil
-		}), nil, rest.ValidateAllObjectUpdateFunc, false, &metav1.UpdateOptions{})
-		require.NoError(t, err)
-	}
-	hold("example.test/hold")
-	require.NoError(t, w.writes.deleteAnyVersion(w.agent(), first))
+	w.finalizers(name, "example.test/hold")
+	require.NoError(t, w.writes.delete(w.agent(), w.get(name)))
 	_, err = w.acquire(w.agent(), anyClaim, acquireOf("s", "shell/default", 0))
 	assert.True(t, apierrors.IsServerTimeout(err), "whoever does not wait is told to ask again: %v", err)
 
@@ -244,12 +236,23 @@ func TestAcquireWaitsOutATerminatingPredecessor(t *testing.T) {
 		got <- outcome{status, err}
 	}()
 	require.Eventually(t, func() bool { return w.waiters() == 1 }, patience, time.Millisecond)
-	hold()
+	w.finalizers(name)
 	require.Eventually(t, func() bool { c, err := w.writes.get(w.agent(), name); return err == nil && c.UID != first.UID }, patience, time.Millisecond)
 	w.becomes(name, sandbox.PhaseBound, v1alpha1.ReasonSandboxReady, "")
 	status, err := w.result(got)
 	require.NoError(t, err)
 	assert.NotEqual(t, first.UID, status.ClaimUID)
+}
+
+// finalizers sets a claim's finalizers, as a person might.
+func (w *world) finalizers(name string, finalizers ...string) {
+	w.t.Helper()
+	_, _, err := w.Claims.Update(asClaims(w.as("admin")), name, rest.DefaultUpdatedObjectInfo(nil, func(_ context.Context, _, old runtime.Object) (runtime.Object, error) {
+		claim := old.DeepCopyObject().(*sandbox.SandboxClaim)
+		claim.Finalizers = finalizers
+		return claim, nil
+	}), nil, rest.ValidateAllObjectUpdateFunc, false, &metav1.UpdateOptions{})
+	require.NoError(w.t, err)
 }
 
 func TestAcquireAtMaxWaiters(t *testing.T) {

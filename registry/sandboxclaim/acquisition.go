@@ -2,8 +2,8 @@ package sandboxclaim
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/endpoints/request"
-	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
 
 	omniav1alpha1 "github.com/altairalabs/omnia-sandboxes/apis/omnia/v1alpha1"
@@ -21,9 +20,6 @@ import (
 	"github.com/altairalabs/omnia-sandboxes/registry/refusal"
 )
 
-// withdrawalTimeout bounds what is done for a caller who has gone.
-const withdrawalTimeout = 5 * time.Second
-
 // acquisition is one call of acquire, from finding its claim to its answer.
 type acquisition struct {
 	*AcquireREST
@@ -32,13 +28,14 @@ type acquisition struct {
 	named   bool // the URL names the claim: it is never created, nor replaced
 	options *metav1.CreateOptions
 	dryRun  bool
+	waits   bool // it waits while the claim is not Bound
 
-	created  bool                // this call created the claim that it answers with
+	created  types.UID           // the claim that this call created last
 	seen     types.UID           // the claim that was last met
 	replaces types.UID           // the failed claim that this call deleted, and whose place the next create takes
 	again    bool                // a claim that vanished under this call was created again; it is, once
-	leased   types.UID           // the claim on which a lease stands that is long enough for this call
-	lease    *v1alpha1.WaitLease // that lease, where this call wrote it
+	noted    types.UID           // the claim on which stands what this call means for it
+	lease    *v1alpha1.WaitLease // the lease of its wait, where this call wrote it
 }
 
 // run acquires, and tidies up after a caller who has hung up meanwhile, wherever that was noticed.
@@ -60,6 +57,7 @@ func (a *acquisition) findAndWait(ctx context.Context) (*sandbox.SandboxClaim, e
 			defer a.waiters.leave(waiter)
 		}
 	}
+	a.waits = waiter != nil
 	timer := a.clock.NewTimer(time.Duration(a.waitSeconds) * time.Second)
 	defer timer.Stop()
 	for {
@@ -67,15 +65,16 @@ func (a *acquisition) findAndWait(ctx context.Context) (*sandbox.SandboxClaim, e
 		switch {
 		case err != nil || done:
 			return claim, err
-		case waiter == nil:
-			return a.lastWord(claim)
 		case claim != nil:
-			if claim, err = a.holdLease(ctx, claim); err != nil {
+			if claim, err = a.note(ctx, claim); err != nil {
 				return nil, err
 			}
 			if claim == nil {
-				continue // it changed under the lease: look again
+				continue // it went or ended meanwhile: look again
 			}
+		}
+		if waiter == nil {
+			return a.lastWord(claim)
 		}
 		select {
 		case <-waiter.wake:
@@ -99,9 +98,17 @@ func (a *acquisition) lastWord(claim *sandbox.SandboxClaim) (*sandbox.SandboxCla
 
 // stillEnding tells a caller to ask again, because the handle's last claim has not gone yet.
 func (a *acquisition) stillEnding() error {
-	err := apierrors.NewServerTimeout(sandbox.Resource("sandboxclaims"), "acquire", retryAfterSeconds)
+	err := apierrors.NewServerTimeout(sandbox.Resource("sandboxclaims"), acquireOperation, retryAfterSeconds)
 	err.ErrStatus.Message = fmt.Sprintf("the earlier claim %s is still being deleted: ask again", a.name)
 	return err
+}
+
+// acquireOperation is what stillEnding says was not done in time; of a store that does not answer it is another.
+const acquireOperation = "acquire"
+
+func isStillEnding(err error) bool {
+	var answer apierrors.APIStatus
+	return apierrors.IsServerTimeout(err) && errors.As(err, &answer) && answer.Status().Details.Name == acquireOperation
 }
 
 // step looks at the handle's claim once. It gives the claim to wait for, or none while a predecessor is going, and true
@@ -135,9 +142,13 @@ func (a *acquisition) step(ctx context.Context) (*sandbox.SandboxClaim, bool, er
 		return claim, true, err
 	case sandbox.PhaseFailed, sandbox.PhaseCompleted:
 		return a.failed(ctx, claim)
-	default:
-		return claim, false, nil
+	case sandbox.PhaseQueued:
+		if limit := sessionLimit(claim); limit != "" {
+			return a.beyond(ctx, claim, limit)
+		}
+	case sandbox.PhasePending:
 	}
+	return claim, false, nil
 }
 
 func (a *acquisition) isMine(claim *sandbox.SandboxClaim) bool {
@@ -156,17 +167,18 @@ func (a *acquisition) another(ctx context.Context, claim *sandbox.SandboxClaim) 
 
 // absent creates the claim that is not there, unless it has to be.
 func (a *acquisition) absent(ctx context.Context) (*sandbox.SandboxClaim, error) {
-	vanished := a.seen != "" && a.replaces == ""
+	replacing := a.replaces != "" && a.seen == a.replaces
+	vanished := a.seen != "" && !replacing
 	switch {
 	case a.named && !vanished:
 		return nil, apierrors.NewNotFound(sandbox.Resource("sandboxclaims"), a.name)
-	case a.mustExist && a.replaces == "":
+	case a.mustExist && !replacing:
 		return nil, ended(a.name, "there is no claim of this handle")
 	case vanished && a.again:
 		return nil, ended(a.name, "it was deleted, twice, while this call waited for it")
 	}
 	a.again = a.again || vanished
-	if a.replaces == "" {
+	if !replacing {
 		if err := a.room(ctx); err != nil {
 			return nil, err
 		}
@@ -180,40 +192,8 @@ func (a *acquisition) absent(ctx context.Context) (*sandbox.SandboxClaim, error)
 	if err != nil {
 		return nil, err
 	}
-	a.created, a.leased = true, claim.UID
+	a.created, a.noted = claim.UID, claim.UID
 	return claim, nil
-}
-
-// room refuses a claim that the session's limits leave no place for, as this replica sees them; the controller holds
-// the session to them exactly.
-func (a *acquisition) room(ctx context.Context) error {
-	siblings, err := a.claims.bySession(ctx, a.key.runtime, a.key.session)
-	if err != nil {
-		return err
-	}
-	var use lifecycle.SessionUse
-	for i := range siblings {
-		s := &siblings[i]
-		if s.Name == a.name {
-			continue // made by somebody else since this call looked: the claim that is asked for, and no sibling
-		}
-		if lifecycle.Live(v1alpha1.Phase(s.Status.Phase), s.DeletionTimestamp != nil) {
-			use.Claims++
-			if strings.HasPrefix(s.Spec.Handle, a.sandbox.Name+"/") {
-				use.Instances++
-			}
-		}
-	}
-	limits := lifecycle.SessionLimits{PerSession: a.owner.MaxPerSession(), Instances: a.sandbox.Instances()}
-	switch lifecycle.FullLimit(use, limits) {
-	case lifecycle.LimitPerSession:
-		return refusal.New(v1alpha1.StatusReasonMaxPerSession, a.name,
-			"session %s holds %d sandboxes of AgentRuntime %s, which is its spec.sandbox.maxPerSession: release one first", a.key.session, use.Claims, a.key.runtime)
-	case lifecycle.LimitInstances:
-		return refusal.New(v1alpha1.StatusReasonMaxInstances, a.name,
-			"session %s holds %d instances of sandbox %s, which is its maxInstances: release one first", a.key.session, use.Instances, a.sandbox.Name)
-	}
-	return nil
 }
 
 func (a *acquisition) newClaim(namespace string) *sandbox.SandboxClaim {
@@ -238,7 +218,7 @@ func (a *acquisition) newClaim(namespace string) *sandbox.SandboxClaim {
 	}
 }
 
-// failed replaces a failed claim that acquire wrote, once; any other failure is the caller's to know.
+// failed replaces a failed claim that acquire wrote, once, on behalf of the same; any other failure is the caller's to know.
 func (a *acquisition) failed(ctx context.Context, claim *sandbox.SandboxClaim) (*sandbox.SandboxClaim, bool, error) {
 	secondFailure := claim.Status.Replaces != "" && claim.Status.BoundAt == nil
 	if a.named || a.dryRun || a.replaces != "" || secondFailure || !writtenByAcquire(claim) {
@@ -247,7 +227,7 @@ func (a *acquisition) failed(ctx context.Context, claim *sandbox.SandboxClaim) (
 	err := a.claims.delete(ctx, claim)
 	switch {
 	case err == nil, apierrors.IsNotFound(err): // gone by this call, or by another that replaces it too
-		a.replaces = claim.UID
+		a.replaces, a.requestedBy = claim.UID, claim.Spec.RequestedBy
 	case !apierrors.IsConflict(err):
 		return nil, false, fmt.Errorf("deleting the failed claim %s: %w", claim.Name, err)
 	}
@@ -276,68 +256,6 @@ func (a *acquisition) use(ctx context.Context, claim *sandbox.SandboxClaim) (*sa
 		return claim, nil
 	}
 	return a.claims.use(ctx, claim, a.owner.IdleTimeout())
-}
-
-// holdLease says on the claim that somebody waits for it. It gives nil if the claim went or changed its identity meanwhile.
-func (a *acquisition) holdLease(ctx context.Context, claim *sandbox.SandboxClaim) (*sandbox.SandboxClaim, error) {
-	if a.leased == claim.UID {
-		return claim, nil
-	}
-	now := a.clock.Now()
-	if _, longer := lifecycle.Wait(versionedLease(claim.Status.Wait), a.waitSeconds, now); longer {
-		updated, err := a.claims.updateStatus(ctx, claim, func(fresh *sandbox.SandboxClaim) (bool, error) {
-			lease, longer := lifecycle.Wait(versionedLease(fresh.Status.Wait), a.waitSeconds, now)
-			if longer {
-				fresh.Status.Wait, a.lease = hubLease(lease), &lease
-			}
-			return longer, nil
-		})
-		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-			return nil, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		claim = updated
-	}
-	a.leased = claim.UID
-	return claim, nil
-}
-
-// withdraw deletes the claim for a caller who has hung up, if nobody else waits for it and it was never admitted. Whose
-// wait stands on the claim is known by its lease's time.
-func (a *acquisition) withdraw(ctx context.Context) {
-	if a.lease == nil {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawalTimeout)
-	defer cancel()
-	log := klog.FromContext(ctx).WithValues("claim", klog.KRef(request.NamespaceValue(ctx), a.name))
-	claim, err := a.claims.get(ctx, a.name)
-	if err != nil {
-		if !apierrors.IsNotFound(err) {
-			log.Error(err, "Reading a claim whose caller hung up")
-		}
-		return
-	}
-	lease := claim.Status.Wait
-	if lease == nil || !lease.RenewTime.Equal(&a.lease.RenewTime) || !lifecycle.Withdrawable(versionedClaim(claim)) {
-		return
-	}
-	if err := a.claims.delete(ctx, claim); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-		log.Error(err, "Withdrawing a claim whose caller hung up")
-	}
-}
-
-func hubLease(lease v1alpha1.WaitLease) *sandbox.WaitLease {
-	return &sandbox.WaitLease{RenewTime: lease.RenewTime, DurationSeconds: lease.DurationSeconds}
-}
-
-func versionedLease(lease *sandbox.WaitLease) *v1alpha1.WaitLease {
-	if lease == nil {
-		return nil
-	}
-	return &v1alpha1.WaitLease{RenewTime: lease.RenewTime, DurationSeconds: lease.DurationSeconds}
 }
 
 // versionedClaim is the claim as pkg/lifecycle knows it.

@@ -24,14 +24,6 @@ func (w *world) touch(ctx context.Context, name string, uid types.UID) (*sandbox
 	return &obj.(*sandbox.SandboxTouch).Status, nil
 }
 
-func (w *world) release(ctx context.Context, name string, spec sandbox.SandboxReleaseSpec) (*sandbox.SandboxReleaseStatus, error) {
-	obj, err := w.Release.Create(ctx, name, &sandbox.SandboxRelease{Spec: spec}, nil, &metav1.CreateOptions{})
-	if err != nil {
-		return nil, err
-	}
-	return &obj.(*sandbox.SandboxRelease).Status, nil
-}
-
 func TestTouch(t *testing.T) {
 	w := newWorld(t, 10)
 	name := ClaimName("my-agent", "s", "shell/default")
@@ -81,44 +73,14 @@ func TestTouchRefusals(t *testing.T) {
 	w.becomes(name, sandbox.PhaseFailed, v1alpha1.ReasonClassNotFound, "")
 	_, err = w.touch(w.agent(), name, "")
 	requireStatus(t, err, http.StatusConflict, metav1.StatusReasonConflict)
-}
 
-func TestRelease(t *testing.T) {
-	w := newWorld(t, 10)
-	w.hold("s", "shell/a", "shell/b")
-	w.hold("other", "shell/a")
-	failed := ClaimName("my-agent", "s", "shell/b")
-	w.becomes(failed, sandbox.PhaseFailed, v1alpha1.ReasonClassNotFound, "")
-
-	session := sandbox.SandboxReleaseSpec{AgentRuntime: "my-agent", SessionID: "s"}
-	got, err := w.release(w.agent(), anyClaim, session)
-	require.NoError(t, err)
-	require.Len(t, got.Claims, 1, "the session's live claims, and nobody else's")
-	assert.Equal(t, ClaimName("my-agent", "s", "shell/a"), got.Claims[0].Name)
-	assert.True(t, got.Claims[0].Deleted)
-	assert.Equal(t, sandbox.PhaseFailed, w.get(failed).Status.Phase, "a failed one is left")
-
-	got, err = w.release(w.agent(), anyClaim, session)
-	require.NoError(t, err, "nothing to release is success")
-	assert.Empty(t, got.Claims)
-
-	other := w.get(ClaimName("my-agent", "other", "shell/a"))
-	_, err = w.release(w.agent(), other.Name, sandbox.SandboxReleaseSpec{UID: "another"})
-	requireStatus(t, err, http.StatusConflict, metav1.StatusReasonConflict)
-	_, err = w.release(w.as("stranger"), other.Name, sandbox.SandboxReleaseSpec{})
+	delete(w.runtimes, "my-agent")
+	_, err = w.touch(w.as("stranger"), name, "")
 	requireStatus(t, err, http.StatusForbidden, metav1.StatusReasonForbidden)
-	_, err = w.release(w.as("stranger"), anyClaim, session)
-	requireStatus(t, err, http.StatusForbidden, metav1.StatusReasonForbidden)
-	got, err = w.release(w.agent(), other.Name, sandbox.SandboxReleaseSpec{UID: other.UID})
-	require.NoError(t, err)
-	assert.Len(t, got.Claims, 1)
-
-	_, err = w.release(w.agent(), anyClaim, sandbox.SandboxReleaseSpec{AgentRuntime: "my-agent", SessionID: "s", Cancel: true})
-	assert.True(t, v1alpha1.IsNotYetSupported(err), "%v", err)
-	w.allowed["get sandboxclaims"] = true
-	got, err = w.release(w.as("reader"), other.Name, sandbox.SandboxReleaseSpec{})
-	require.NoError(t, err, "a claim that is gone is released, to whoever may know")
-	assert.Empty(t, got.Claims)
+	w.allowed["acquire agentruntimes"] = true
+	_, err = w.touch(w.as("admin"), name, "")
+	requireStatus(t, err, http.StatusNotFound, metav1.StatusReasonNotFound)
+	assert.Contains(t, err.Error(), "agentruntimes", "it is the runtime that is gone")
 }
 
 func TestCallers(t *testing.T) {

@@ -32,9 +32,19 @@ type callers struct {
 	authorizer authorizer.Authorizer
 }
 
-// speaksFor reads the runtime if the caller is its own ServiceAccount, or is allowed the verb acquire on it. A runtime
-// that does not exist is NotFound to the latter and Forbidden to everybody else.
+// speaksFor reads the runtime if the caller speaks for it. A runtime that does not exist is NotFound to whoever may speak
+// for it, and Forbidden to everybody else.
 func (c *callers) speaksFor(ctx context.Context, namespace, runtimeName string) (*omniav1alpha1.AgentRuntime, error) {
+	runtime, err := c.speaksForWhatIsLeft(ctx, namespace, runtimeName)
+	if err == nil && runtime == nil {
+		return nil, noSuchRuntime(runtimeName)
+	}
+	return runtime, err
+}
+
+// speaksForWhatIsLeft reads the runtime if the caller is its own ServiceAccount, or is allowed the verb acquire on it. It
+// gives nil, and no error, if the runtime is gone and the caller is allowed to speak for it still.
+func (c *callers) speaksForWhatIsLeft(ctx context.Context, namespace, runtimeName string) (*omniav1alpha1.AgentRuntime, error) {
 	caller, ok := request.UserFrom(ctx)
 	if !ok {
 		return nil, apierrors.NewUnauthorized("the request names no caller")
@@ -43,7 +53,9 @@ func (c *callers) speaksFor(ctx context.Context, namespace, runtimeName string) 
 	if missing != nil && !apierrors.IsNotFound(missing) {
 		return nil, fmt.Errorf("reading AgentRuntime %s/%s: %w", namespace, runtimeName, missing)
 	}
-	if missing == nil {
+	if missing != nil {
+		runtime = nil
+	} else {
 		own, err := c.neighbours.ServiceAccount(ctx, runtime)
 		if err != nil {
 			return nil, fmt.Errorf("finding the ServiceAccount of AgentRuntime %s/%s: %w", namespace, runtimeName, err)
@@ -59,7 +71,11 @@ func (c *callers) speaksFor(ctx context.Context, namespace, runtimeName string) 
 	if !allowed {
 		return nil, notItsCaller(caller, namespace, runtimeName)
 	}
-	return runtime, missing
+	return runtime, nil
+}
+
+func noSuchRuntime(name string) error {
+	return apierrors.NewNotFound(omniav1alpha1.Resource("agentruntimes"), name)
 }
 
 // mayGetClaims says whether the caller may know which claims there are.

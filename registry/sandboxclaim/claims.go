@@ -141,17 +141,9 @@ func (c *claims) updateStatus(ctx context.Context, claim *sandbox.SandboxClaim, 
 
 // delete removes the claim if it is still what was read. Its sandbox's objects follow by garbage collection.
 func (c *claims) delete(ctx context.Context, claim *sandbox.SandboxClaim) error {
-	return c.deleteIf(ctx, claim, &metav1.Preconditions{UID: ptr.To(claim.UID), ResourceVersion: ptr.To(claim.ResourceVersion)})
-}
-
-// deleteAnyVersion removes the claim, whatever became of it, unless it is another one by now.
-func (c *claims) deleteAnyVersion(ctx context.Context, claim *sandbox.SandboxClaim) error {
-	return c.deleteIf(ctx, claim, &metav1.Preconditions{UID: ptr.To(claim.UID)})
-}
-
-func (c *claims) deleteIf(ctx context.Context, claim *sandbox.SandboxClaim, preconditions *metav1.Preconditions) error {
 	_, _, err := c.store.Delete(asClaims(ctx), claim.Name, rest.ValidateAllObjectFunc, &metav1.DeleteOptions{
-		Preconditions: preconditions, PropagationPolicy: ptr.To(metav1.DeletePropagationBackground),
+		Preconditions:     &metav1.Preconditions{UID: ptr.To(claim.UID), ResourceVersion: ptr.To(claim.ResourceVersion)},
+		PropagationPolicy: ptr.To(metav1.DeletePropagationBackground),
 	})
 	return err
 }
@@ -160,4 +152,9 @@ func (c *claims) deleteIf(ctx context.Context, claim *sandbox.SandboxClaim, prec
 func anotherClaim(name string) error {
 	return apierrors.NewConflict(sandbox.Resource("sandboxclaims"), name,
 		errors.New("the claim of this name is another one by now (its UID differs): acquire again"))
+}
+
+// changedMeanwhile refuses to act on a claim that is no longer what was decided about.
+func changedMeanwhile(name string) error {
+	return apierrors.NewConflict(sandbox.Resource("sandboxclaims"), name, errors.New("the claim changed meanwhile: ask again"))
 }

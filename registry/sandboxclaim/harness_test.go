@@ -67,10 +67,13 @@ type world struct {
 	t *testing.T
 	*Storage
 	clock *clocktesting.FakeClock
+	etcd  *storagebackend.Config
 
 	mu       sync.Mutex
 	runtimes map[string]*omniav1alpha1.AgentRuntime
 	registry *omniav1alpha1.ToolRegistry
+	// broken is what reading the ToolRegistry fails with.
+	broken error
 	// allowed are the verbs that RBAC allows anyone whose name is not a runtime's ServiceAccount.
 	allowed map[string]bool
 }
@@ -96,17 +99,33 @@ func newWorld(t *testing.T, maxWaiters int) *world {
 	}
 	w.registry.Spec.Sandboxes[0].MaxInstances = new(int32)
 	*w.registry.Spec.Sandboxes[0].MaxInstances = 2
-	config := storagebackend.NewDefaultConfig(path.Join("/", t.Name(), strconv.FormatInt(worlds.Add(1), 10)), serializer.NewCodecFactory(scheme).LegacyCodec(v1alpha1.SchemeGroupVersion))
-	config.Transport.ServerList = []string{server.Endpoint()}
-	storage, err := NewStorage(Config{Scheme: scheme, RESTOptions: options{config}, Clock: w.clock, Neighbours: w, Authorizer: authorizer.AuthorizerFunc(w.authorize), MaxWaiters: maxWaiters})
-	require.NoError(t, err)
-	w.Storage = storage
-	t.Cleanup(storage.Claims.Destroy)
-	ctx, cancel := context.WithCancel(context.Background())
-	t.Cleanup(cancel)
-	go storage.Waiters.Run(request.WithNamespace(ctx, metav1.NamespaceAll))
-	require.Eventually(t, storage.Waiters.Synced, patience, time.Millisecond)
+	w.etcd = storagebackend.NewDefaultConfig(path.Join("/", t.Name(), strconv.FormatInt(worlds.Add(1), 10)), serializer.NewCodecFactory(scheme).LegacyCodec(v1alpha1.SchemeGroupVersion))
+	w.etcd.Transport.ServerList = []string{server.Endpoint()}
+	w.serve(scheme, maxWaiters)
 	return w
+}
+
+// serve builds the registry and wakes its waiters until the test ends.
+func (w *world) serve(scheme *runtime.Scheme, maxWaiters int) {
+	w.t.Helper()
+	storage, err := NewStorage(Config{Scheme: scheme, RESTOptions: options{w.etcd}, Clock: w.clock, Neighbours: w, Authorizer: authorizer.AuthorizerFunc(w.authorize), MaxWaiters: maxWaiters})
+	require.NoError(w.t, err)
+	w.Storage = storage
+	w.t.Cleanup(storage.Claims.Destroy)
+	// Asked before the store is ready, the waiters' reflector would wait a second before it asks again.
+	require.Eventually(w.t, func() bool { return storage.Claims.ReadinessCheck() == nil }, patience, time.Millisecond)
+	ctx, cancel := context.WithCancel(context.Background())
+	w.t.Cleanup(cancel)
+	go storage.Waiters.Run(request.WithNamespace(ctx, metav1.NamespaceAll))
+	require.Eventually(w.t, storage.Waiters.Synced, patience, time.Millisecond)
+}
+
+// replica is another server of the same claims, by the same clock and beside the same neighbours.
+func (w *world) replica() *world {
+	w.t.Helper()
+	other := &world{t: w.t, clock: w.clock, etcd: w.etcd, runtimes: w.runtimes, registry: w.registry, allowed: w.allowed}
+	other.serve(w.writes.scheme, 10)
+	return other
 }
 
 type options struct{ config *storagebackend.Config }
@@ -130,6 +149,9 @@ func (w *world) AgentRuntime(_ context.Context, _, name string) (*omniav1alpha1.
 
 // ToolRegistry is a Neighbours' method.
 func (w *world) ToolRegistry(context.Context, *omniav1alpha1.AgentRuntime) (*omniav1alpha1.ToolRegistry, error) {
+	if w.broken != nil {
+		return nil, w.broken
+	}
 	if w.registry == nil {
 		return nil, apierrors.NewNotFound(omniav1alpha1.Resource("toolregistries"), "")
 	}
@@ -230,6 +252,17 @@ func (w *world) becomes(name string, phase sandbox.Phase, reason, message string
 			c.Status.LastUsedAt = &metav1.MicroTime{Time: w.clock.Now()}
 		}
 		apimeta.SetStatusCondition(&c.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionReady, Status: status, Reason: reason, Message: message})
+		return true, nil
+	})
+	require.NoError(w.t, err)
+	return claim
+}
+
+// set writes a claim's status as the controller might.
+func (w *world) set(name string, change func(*sandbox.SandboxClaimStatus)) *sandbox.SandboxClaim {
+	w.t.Helper()
+	claim, err := w.writes.updateStatus(w.agent(), w.get(name), func(c *sandbox.SandboxClaim) (bool, error) {
+		change(&c.Status)
 		return true, nil
 	})
 	require.NoError(w.t, err)

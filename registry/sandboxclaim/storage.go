@@ -109,7 +109,7 @@ func NewStorage(cfg Config) (*Storage, error) {
 		Status:  &StatusREST{&statusStore},
 		Acquire: &AcquireREST{claims: writes, callers: callers, neighbours: cfg.Neighbours, waiters: waiters, clock: cfg.Clock},
 		Touch:   &TouchREST{claims: writes, callers: callers},
-		Release: &ReleaseREST{claims: writes, callers: callers},
+		Release: &ReleaseREST{claims: writes, callers: callers, clock: cfg.Clock},
 		Waiters: waiters,
 		writes:  writes,
 	}, nil

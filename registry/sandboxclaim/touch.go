@@ -55,6 +55,9 @@ func (r *TouchREST) Create(ctx context.Context, name string, obj runtime.Object,
 	if err != nil {
 		return nil, err
 	}
+	if owner == nil {
+		return nil, noSuchRuntime(runtimeOf(claim))
+	}
 	if !dryrun.IsDryRun(options.DryRun) {
 		if claim, err = r.claims.use(ctx, claim, owner.IdleTimeout()); err != nil {
 			return nil, err
@@ -67,22 +70,22 @@ func (r *TouchREST) Create(ctx context.Context, name string, obj runtime.Object,
 	return body, nil
 }
 
-// namedClaim reads a claim for a caller who speaks for its runtime. An unknown and a foreign claim look alike to whoever
-// may not get claims.
+// namedClaim reads a claim for a caller who speaks for its runtime, and that runtime; nil if the runtime is gone. An
+// unknown and a foreign claim look alike to whoever may not get claims.
 func namedClaim(ctx context.Context, store *claims, callers *callers, name string, uid types.UID) (*sandbox.SandboxClaim, *omniav1alpha1.AgentRuntime, error) {
 	claim, err := store.get(ctx, name)
 	if err != nil && !apierrors.IsNotFound(err) {
 		return nil, nil, err
 	}
 	if err == nil && runtimeOf(claim) != "" {
-		owner, refused := callers.speaksFor(ctx, claim.Namespace, runtimeOf(claim))
-		if refused == nil {
+		owner, refused := callers.speaksForWhatIsLeft(ctx, claim.Namespace, runtimeOf(claim))
+		switch {
+		case refused == nil:
 			if uid != "" && uid != claim.UID {
 				return nil, nil, anotherClaim(name)
 			}
 			return claim, owner, nil
-		}
-		if !apierrors.IsForbidden(refused) && !apierrors.IsNotFound(refused) {
+		case !apierrors.IsForbidden(refused):
 			return nil, nil, refused
 		}
 	}
@@ -116,15 +119,26 @@ func (c *claims) use(ctx context.Context, claim *sandbox.SandboxClaim, idleTimeo
 	if !lifecycle.UseIsWritten(claim.Status.LastUsedAt, claim.Status.ReleaseAt, idleTimeout, now) {
 		return claim, nil
 	}
-	return c.updateStatus(ctx, claim, func(fresh *sandbox.SandboxClaim) (bool, error) {
+	cancelled := false
+	used, err := c.updateStatus(ctx, claim, func(fresh *sandbox.SandboxClaim) (bool, error) {
 		if err := usable(fresh); err != nil {
 			return false, err
 		}
+		cancelled = fresh.Status.ReleaseAt != nil
 		if !lifecycle.UseIsWritten(fresh.Status.LastUsedAt, fresh.Status.ReleaseAt, idleTimeout, now) {
 			return false, nil
 		}
-		fresh.Status.LastUsedAt = &metav1.MicroTime{Time: now}
-		fresh.Status.ReleaseAt = nil
+		markUsed(fresh, now)
 		return true, nil
 	})
+	if err == nil && cancelled {
+		releases.WithLabelValues(causeCancelled).Inc()
+	}
+	return used, err
+}
+
+// markUsed makes a claim one that was used now, whose conversation therefore goes on.
+func markUsed(claim *sandbox.SandboxClaim, now time.Time) {
+	claim.Status.LastUsedAt = &metav1.MicroTime{Time: now}
+	claim.Status.ReleaseAt = nil
 }

@@ -113,6 +113,7 @@ func (w *Waiters) join(key types.NamespacedName) *waiter {
 	}
 	w.waiting[key][one] = struct{}{}
 	w.count++
+	waitingAcquires.Inc()
 	return one
 }
 
@@ -124,6 +125,7 @@ func (w *Waiters) leave(one *waiter) {
 		delete(w.waiting, one.key)
 	}
 	w.count--
+	waitingAcquires.Dec()
 	w.idle.Broadcast()
 }
 

@@ -184,39 +184,6 @@ func TestCallers(t *testing.T) {
 	}
 }
 
-func TestTouchAndRelease(t *testing.T) {
-	w := newWorld(t, onFakeNodes)
-	claims := w.agent.SandboxV1alpha1().SandboxClaims(w.namespace)
-	claim := w.bound("s1")
-	other := w.bound("s2")
-
-	touched, err := claims.Touch(t.Context(), claim.Name, &v1alpha1.SandboxTouch{Spec: v1alpha1.SandboxTouchSpec{UID: claim.UID}}, metav1.CreateOptions{})
-	require.NoError(t, err)
-	assert.Equal(t, claim.UID, touched.Status.ClaimUID)
-	_, err = claims.Touch(t.Context(), claim.Name, &v1alpha1.SandboxTouch{Spec: v1alpha1.SandboxTouchSpec{UID: "another"}}, metav1.CreateOptions{})
-	require.True(t, apierrors.IsConflict(err), "got %v", err)
-
-	_, err = claims.Release(t.Context(), claim.Name, &v1alpha1.SandboxRelease{Spec: v1alpha1.SandboxReleaseSpec{Cancel: true}}, metav1.CreateOptions{})
-	require.True(t, v1alpha1.IsNotYetSupported(err), "got %v", err)
-	_, err = claims.Release(t.Context(), v1alpha1.AnyClaim, &v1alpha1.SandboxRelease{}, metav1.CreateOptions{})
-	require.True(t, apierrors.IsInvalid(err), "got %v", err)
-
-	session := &v1alpha1.SandboxRelease{Spec: v1alpha1.SandboxReleaseSpec{AgentRuntime: runtimeName, SessionID: "s1"}}
-	released, err := claims.Release(t.Context(), v1alpha1.AnyClaim, session.DeepCopy(), metav1.CreateOptions{})
-	require.NoError(t, err)
-	require.Len(t, released.Status.Claims, 1, "the other session's claim is left")
-	assert.Equal(t, claim.UID, released.Status.Claims[0].UID)
-	assert.True(t, released.Status.Claims[0].Deleted)
-
-	again, err := claims.Release(t.Context(), v1alpha1.AnyClaim, session.DeepCopy(), metav1.CreateOptions{})
-	require.NoError(t, err, "a release is idempotent")
-	assert.Empty(t, again.Status.Claims)
-
-	_, err = claims.Release(t.Context(), other.Name, &v1alpha1.SandboxRelease{Spec: v1alpha1.SandboxReleaseSpec{UID: other.UID}}, metav1.CreateOptions{})
-	require.NoError(t, err)
-	w.noObjects()
-}
-
 func TestAcquire_SandboxesDisabled_Refused(t *testing.T) {
 	w := newWorld(t, onFakeNodes)
 	_, err := w.Kubectl(t.Context(), "--namespace", w.namespace, "patch", "agentruntime", runtimeName, "--type=merge", "--patch", `{"spec":{"sandbox":{"enabled":false}}}`)

@@ -171,7 +171,7 @@ type SandboxReleaseSpec struct {
 	// uid, when set, must be the claim's; only with a claim's name in the URL.
 	// +optional
 	UID types.UID `json:"uid,omitempty"`
-	// cancel withdraws a scheduled release. Not served yet: refused with NotYetSupported.
+	// cancel withdraws a scheduled release instead: the session goes on.
 	// +optional
 	Cancel bool `json:"cancel,omitempty"`
 }

@@ -56,6 +56,7 @@ func (r *Reconciler) tellStep(w *work, before *v1alpha1.SandboxClaimStatus) {
 		if before.Phase == v1alpha1.PhaseBound || wantsPerson.Has(is.Reason) {
 			r.tell(claim, runtime, corev1.EventTypeWarning, is.Reason, actionReconcile, is.Message)
 		}
+	case v1alpha1.PhaseCompleted: // an enrolment's end
 	}
 }
 
