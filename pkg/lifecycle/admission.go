@@ -3,6 +3,8 @@ package lifecycle
 import (
 	"fmt"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/altairalabs/omnia-sandboxes/apis/sandbox/v1alpha1"
 )
 
@@ -33,22 +35,27 @@ func Admit(in Admission) Verdict {
 	if limit := in.Queue.Place(in.Claim); limit != "" {
 		return queued(queuedReasons[limit], waitsFor(in, limit))
 	}
-	return pending(v1alpha1.ReasonCreating, "the sandbox is being created")
+	return creating()
 }
 
 // waitsFor tells of a full limit. It names no place in the queue, which would be a write per waiter whenever one is admitted.
 func waitsFor(in Admission, limit Limit) string {
 	runtime := fmt.Sprintf("AgentRuntime %s/%s", in.Claim.Namespace, in.Claim.RuntimeName())
-	switch limit {
-	case LimitPerSession:
-		return fmt.Sprintf("session %s holds the %d sandboxes of %s that its spec.sandbox.maxPerSession allows: release one first",
-			in.Claim.Spec.SessionID, in.Runtime.MaxPerSession(), runtime)
-	case LimitInstances:
-		return fmt.Sprintf("session %s holds the %d instances of sandbox %s that its maxInstances allows: release one first",
-			in.Claim.Spec.SessionID, *in.Claim.Spec.MaxInstances, SandboxOf(in.Claim.Spec.Handle))
-	case LimitConcurrent:
+	if limit == LimitConcurrent {
+		return fmt.Sprintf("%s has its spec.sandbox.maxConcurrent of %d in use: waiting for one to end, oldest first", runtime, in.Runtime.MaxConcurrent())
 	}
-	return fmt.Sprintf("%s has its spec.sandbox.maxConcurrent of %d in use: waiting for one to end, oldest first", runtime, in.Runtime.MaxConcurrent())
+	return SessionIsFull(limit, in.Claim, SessionLimits{PerSession: in.Runtime.MaxPerSession(), Instances: ptr.Deref(in.Claim.Spec.MaxInstances, 0)})
+}
+
+// SessionIsFull says which limit of its session leaves a claim no room, and what to do. What the session holds may be more:
+// the limit may have been lowered since.
+func SessionIsFull(limit Limit, claim *v1alpha1.SandboxClaim, limits SessionLimits) string {
+	if limit == LimitPerSession {
+		return fmt.Sprintf("session %s may hold no more sandboxes of AgentRuntime %s/%s, whose spec.sandbox.maxPerSession is %d: release one first",
+			claim.Spec.SessionID, claim.Namespace, claim.RuntimeName(), limits.PerSession)
+	}
+	return fmt.Sprintf("session %s may hold no more instances of sandbox %s, whose maxInstances is %d: release one first",
+		claim.Spec.SessionID, SandboxOf(claim.Spec.Handle), limits.Instances)
 }
 
 // enrolmentIsGranted: only the enrolment endpoint writes an enrolment, and there is none yet, so nothing can have.

@@ -136,7 +136,7 @@ func TestAdmit_Queued(t *testing.T) {
 		},
 		"the claim's maxInstances is full: InstanceLimitReached, names the field and the remedy": {
 			ceilings(9, 9), []v1alpha1.SandboxClaim{holder("x", s, shell("shell/1")), holder("y", s, shell("shell/2"))},
-			v1alpha1.ReasonInstanceLimit, []string{"session s", "2 instances of sandbox shell", "maxInstances", "release one"},
+			v1alpha1.ReasonInstanceLimit, []string{"session s", "instances of sandbox shell", "maxInstances is 2", "release one"},
 		},
 	}
 	for name, tt := range tests {

@@ -33,6 +33,11 @@ func pending(reason, message string) Verdict {
 	return Verdict{Phase: v1alpha1.PhasePending, Reason: reason, Message: clipped(message)}
 }
 
+// creating is said of a sandbox that is made for the first time, and of one whose pod has gone.
+func creating() Verdict {
+	return pending(v1alpha1.ReasonCreating, "the sandbox's objects, or its pod, are being created")
+}
+
 func queued(reason, message string) Verdict {
 	return Verdict{Phase: v1alpha1.PhaseQueued, Reason: reason, Message: clipped(message)}
 }

@@ -82,7 +82,7 @@ func Stand(seen Observed) Verdict {
 	case pod.Name != "":
 		return pending(v1alpha1.ReasonPodNotReady, notReady(pod))
 	}
-	return pending(v1alpha1.ReasonCreating, "the sandbox is being created")
+	return creating()
 }
 
 // notReady tells of a pod that has not said why it does not answer.

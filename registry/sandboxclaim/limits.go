@@ -6,6 +6,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/utils/ptr"
 
 	"github.com/altairalabs/omnia-sandboxes/apis/sandbox"
@@ -37,19 +38,18 @@ func (a *acquisition) room(ctx context.Context) error {
 	}
 	limits := lifecycle.SessionLimits{PerSession: a.owner.MaxPerSession(), Instances: a.sandbox.Instances()}
 	if limit := lifecycle.FullLimit(use, limits); limit != "" {
-		return a.full(limit, limits)
+		return a.full(limit, a.newClaim(request.NamespaceValue(ctx)), limits)
 	}
 	return nil
 }
 
 // full refuses a claim because its session is full, in the same words whoever found out.
-func (a *acquisition) full(limit lifecycle.Limit, limits lifecycle.SessionLimits) error {
+func (a *acquisition) full(limit lifecycle.Limit, claim *sandbox.SandboxClaim, limits lifecycle.SessionLimits) error {
+	reason := v1alpha1.StatusReasonMaxInstances
 	if limit == lifecycle.LimitPerSession {
-		return refusal.New(v1alpha1.StatusReasonMaxPerSession, a.name,
-			"session %s holds the %d sandboxes of AgentRuntime %s that its spec.sandbox.maxPerSession allows: release one first", a.key.session, limits.PerSession, a.key.runtime)
+		reason = v1alpha1.StatusReasonMaxPerSession
 	}
-	return refusal.New(v1alpha1.StatusReasonMaxInstances, a.name,
-		"session %s holds the %d instances of sandbox %s that its maxInstances allows: release one first", a.key.session, limits.Instances, a.sandbox.Name)
+	return refusal.New(reason, a.name, "%s", lifecycle.SessionIsFull(limit, versionedClaim(claim), limits))
 }
 
 // sessionLimit is the limit of its session for which the controller leaves a claim Queued; empty if there is none, or if
@@ -78,5 +78,5 @@ func (a *acquisition) beyond(ctx context.Context, claim *sandbox.SandboxClaim, l
 			return nil, false, fmt.Errorf("deleting claim %s, for which its session has no room: %w", claim.Name, err)
 		}
 	}
-	return nil, false, a.full(limit, lifecycle.SessionLimits{PerSession: a.owner.MaxPerSession(), Instances: ptr.Deref(claim.Spec.MaxInstances, a.sandbox.Instances())})
+	return nil, false, a.full(limit, claim, lifecycle.SessionLimits{PerSession: a.owner.MaxPerSession(), Instances: ptr.Deref(claim.Spec.MaxInstances, a.sandbox.Instances())})
 }

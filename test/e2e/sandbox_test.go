@@ -16,6 +16,8 @@ import (
 
 func TestAgent_AcquiresCallsATool_TouchesAndReleases(t *testing.T) {
 	w := newWorld(t, asItIs)
+	_, err := w.Kubectl(t.Context(), "--namespace", w.namespace, "patch", "agentruntime", runtimeName, "--type=merge", "--patch", `{"spec":{"sandbox":{"releaseGrace":"1s"}}}`)
+	require.NoError(t, err)
 	log, code := w.RunPod(t, framework.AgentPod(w.namespace, "player", facade, framework.AgentLabels(runtimeName),
 		"play", "-runtime", runtimeName, "-session", "played", "-handle", handle))
 	require.Zero(t, code, "%s", log)
@@ -88,42 +90,4 @@ func (w *world) reaches(pod, address string) {
 	framework.Eventually(w.t, framework.Shortly, "pod "+pod+" reaches "+address, func(context.Context) (string, error) {
 		return w.exec(pod, "dial", address)
 	}, func(string) bool { return true })
-}
-
-func TestPod_DeletedByHand_ComesBackAtTheSameAddress(t *testing.T) {
-	w := newWorld(t, asItIs)
-	claim := w.bound("deleted")
-	selector := metav1.ListOptions{LabelSelector: v1alpha1.LabelClaimUID + "=" + string(claim.UID)}
-	pods, err := w.Kube.CoreV1().Pods(w.namespace).List(t.Context(), selector)
-	require.NoError(t, err)
-	require.Len(t, pods.Items, 1)
-	require.NoError(t, w.Kube.CoreV1().Pods(w.namespace).Delete(t.Context(), pods.Items[0].Name, metav1.DeleteOptions{}))
-	w.Claim(t, w.namespace, claim.Name, framework.InPhase(v1alpha1.PhasePending))
-	again := w.Claim(t, w.namespace, claim.Name, framework.Bound)
-	assert.Equal(t, claim.UID, again.UID)
-	assert.Equal(t, claim.Status.Addresses, again.Status.Addresses)
-	assert.True(t, claim.Status.BoundAt.Equal(again.Status.BoundAt), "boundAt is when it first was")
-}
-
-func TestImage(t *testing.T) {
-	tests := map[string]struct {
-		change func(*v1alpha1.SandboxClassSpec)
-		phase  v1alpha1.Phase
-		reason string
-	}{
-		"one that cannot be pulled: waits, in kubelet's words": {func(s *v1alpha1.SandboxClassSpec) { s.Image = "sandbox.omnia/none:1" }, v1alpha1.PhasePending, v1alpha1.ReasonImagePullBackOff},
-		"no image reference: failed":                           {func(s *v1alpha1.SandboxClassSpec) { s.Image = "Not An Image" }, v1alpha1.PhaseFailed, v1alpha1.ReasonInvalidImageName},
-		"one that may not be pulled and is not there: failed": {func(s *v1alpha1.SandboxClassSpec) {
-			s.Image, s.ImagePullPolicy = "sandbox.omnia/none:1", corev1.PullNever
-		}, v1alpha1.PhaseFailed, v1alpha1.ReasonErrImageNeverPull},
-	}
-	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, tt.change)
-			claim := framework.MakeClaim("pulls", w.namespace, runtimeName, "real-"+w.namespace).Obj()
-			w.Create(t, claim)
-			got := w.Claim(t, w.namespace, "pulls", func(c *v1alpha1.SandboxClaim) bool { return framework.Reason(c) == tt.reason })
-			assert.Equal(t, tt.phase, got.Status.Phase)
-		})
-	}
 }

@@ -48,6 +48,14 @@ func Reason(claim *v1alpha1.SandboxClaim) string {
 	return ""
 }
 
+// Message is the message of a claim's Ready condition; empty if it has none.
+func Message(claim *v1alpha1.SandboxClaim) string {
+	if ready := meta.FindStatusCondition(claim.Status.Conditions, v1alpha1.ConditionReady); ready != nil {
+		return ready.Message
+	}
+	return ""
+}
+
 // InPhase says whether a claim is in a phase.
 func InPhase(phase v1alpha1.Phase) func(*v1alpha1.SandboxClaim) bool {
 	return func(claim *v1alpha1.SandboxClaim) bool { return claim.Status.Phase == phase }
@@ -71,8 +79,12 @@ func (c *Cluster) WaitForClaim(ctx context.Context, namespace, name string, want
 	return last, nil
 }
 
+// listWatch reads a claim; without a name, all of the namespace's.
 func listWatch(set versioned.Interface, namespace, name string) cache.ListerWatcher {
-	only := fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
+	only := ""
+	if name != "" {
+		only = fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
+	}
 	claims := set.SandboxV1alpha1().SandboxClaims(namespace)
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {

@@ -39,10 +39,17 @@ func (r *Reconciler) observe(ctx context.Context, claim *v1alpha1.SandboxClaim, 
 			return err
 		}
 	}
-	if !told.updated {
-		return nil // what pods there are were made from an older template, and explain nothing
+	if err := r.observePod(ctx, claim, seen); err != nil || told.updated {
+		return err
 	}
-	return r.observePod(ctx, claim, seen)
+	// The pods that there are may have been made from an older template. That none can be placed is true of this one, too,
+	// and a Deployment that has just lost its pod does not count the next one yet.
+	if pod := &seen.Pod; pod.Unschedulable != "" {
+		*pod = lifecycle.PodObserved{Name: pod.Name, Unschedulable: pod.Unschedulable}
+	} else {
+		*pod = lifecycle.PodObserved{}
+	}
+	return nil
 }
 
 // rollout is what a Deployment tells of its current generation: nothing while its controller has not seen that yet.

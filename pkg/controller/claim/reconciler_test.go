@@ -201,6 +201,21 @@ func TestPodOfAnOlderTemplate(t *testing.T) {
 	assert.Equal(t, v1alpha1.PhasePending, w.claim().Status.Phase, "before the mended template has a pod")
 }
 
+func TestPodOfADeploymentThatHasJustLostOne(t *testing.T) {
+	w := newWorld(t, newClaim())
+	w.settle()
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "p", Labels: map[string]string{v1alpha1.LabelClaimUID: "uid-1"}}}
+	unschedulable(pod)
+	require.NoError(t, w.host.Create(t.Context(), pod))
+	w.rollOut(1, 1, appsv1.DeploymentStatus{UpdatedReplicas: 1})
+	w.settle()
+	require.Equal(t, v1alpha1.ReasonUnschedulable, w.ready().Reason)
+	w.rollOut(1, 1, appsv1.DeploymentStatus{})
+	did, _, err := w.reconcile()
+	require.NoError(t, err)
+	assert.Empty(t, did, "the scheduler's words stand while the Deployment counts no pod")
+}
+
 func TestHeadlessServiceOfOurs(t *testing.T) {
 	w := newWorld(t, newClaim())
 	w.settle()

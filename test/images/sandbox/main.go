@@ -24,26 +24,31 @@ const shutdownTimeout = 800 * time.Millisecond
 func main() {
 	addr := flag.String("addr", ":8080", "address to serve on")
 	workdir := flag.String("workdir", "/tmp", "folder that the tools work in")
+	first := flag.String("first", "", "command line of the shell tool to run before anything is served")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer stop()
-	if err := run(ctx, *addr, *workdir); err != nil {
+	if err := run(ctx, *addr, *workdir, *first); err != nil {
 		log.Fatal(err)
 	}
 }
 
-func run(ctx context.Context, addr, workdir string) error {
+func run(ctx context.Context, addr, workdir, first string) error {
 	work, err := openFolder(workdir)
 	if err != nil {
 		return fmt.Errorf("opening the working folder: %w", err)
 	}
 	defer func() { _ = work.Close() }()
+	sh := &shell{folder: work}
+	if said, code := sh.run(ctx, first); code != 0 {
+		return fmt.Errorf("running %q: %s", first, said)
+	}
 	listener, err := net.Listen("tcp", addr)
 	if err != nil {
 		return err
 	}
 	log.Printf("serving MCP on %s/mcp, working in %s", listener.Addr(), work.path())
-	return serve(ctx, listener, handler(&shell{folder: work}))
+	return serve(ctx, listener, handler(sh))
 }
 
 // serve serves until ctx ends. Calls that run then have a moment to be answered.

@@ -43,6 +43,8 @@ func TestShell(t *testing.T) {
 		{"ls", "file\n", 0},
 		{"cat missing", "cat: openat missing: no such file or directory\n", 1},
 		{"dial", "dial: usage: dial host:port\n", 1},
+		{"hog 1", "held 1 MiB\n", 0},
+		{"hog", "hog: usage: hog MiB\n", 1},
 		{"ls | cat", "| is not supported: run one command a call, or put it in quotes\n", 2},
 		{"echo a >", "> wants one file name, once\n", 2},
 		{"> file", "there is no command whose output could go to file\n", 2},
@@ -57,7 +59,7 @@ func TestShell(t *testing.T) {
 	}
 	out, code := sh.run(t.Context(), "rm -rf /")
 	assert.Equal(t, notFoundCode, code)
-	assert.Contains(t, out, "cat date dial echo env id ls pwd uname")
+	assert.Contains(t, out, "cat date dial echo env hog id ls pwd uname")
 	for _, name := range commandNames() {
 		out, _ := sh.run(t.Context(), name)
 		assert.NotContains(t, out, "not found", name)
@@ -91,6 +93,11 @@ func TestShellStaysInItsFolder(t *testing.T) {
 	out, code := sh.run(t.Context(), "cat "+filepath.Join(work, "own"))
 	assert.Zero(t, code)
 	assert.Equal(t, "mine", out)
+}
+
+func TestFirstCommandFails_NothingIsServed(t *testing.T) {
+	err := run(t.Context(), "127.0.0.1:0", t.TempDir(), "cat missing")
+	require.ErrorContains(t, err, `running "cat missing": cat: openat missing: no such file or directory`)
 }
 
 func TestReadIsBounded(t *testing.T) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -41,6 +43,7 @@ var commands = map[string]command{
 	"env": func(context.Context, *shell, []string) (string, error) {
 		return strings.Join(os.Environ(), "\n") + "\n", nil
 	},
+	"hog": hog,
 	"id":  id,
 	"ls":  ls,
 	"pwd": func(_ context.Context, sh *shell, _ []string) (string, error) { return sh.folder.path() + "\n", nil },
@@ -98,6 +101,22 @@ func ls(_ context.Context, sh *shell, args []string) (string, error) {
 func id(context.Context, *shell, []string) (string, error) {
 	groups, err := os.Getgroups()
 	return fmt.Sprintf("uid=%d gid=%d groups=%s\n", os.Getuid(), os.Getgid(), strings.Trim(strings.Join(strings.Fields(fmt.Sprint(groups)), ","), "[]")), err
+}
+
+// hog holds so many MiB of memory for a moment: it shows what becomes of a sandbox that wants more than its limit.
+func hog(_ context.Context, _ *shell, args []string) (string, error) {
+	if len(args) != 1 {
+		return "", errors.New("usage: hog MiB")
+	}
+	want, err := strconv.Atoi(args[0])
+	if err != nil {
+		return "", err
+	}
+	var held [][]byte
+	for range want {
+		held = append(held, bytes.Repeat([]byte{1}, 1<<20)) // written to, or the kernel would not give it
+	}
+	return fmt.Sprintf("held %d MiB\n", len(held)), nil
 }
 
 // dial opens a TCP connection and says what became of it: it shows what a sandbox can reach.
