@@ -60,6 +60,7 @@ func (r *Reconciler) admit(ctx context.Context, w *work) (time.Duration, bool, e
 	case verdict.Phase == v1alpha1.PhaseQueued:
 		return recheck, false, nil
 	}
+	w.confirmed = true
 	return 0, verdict.Phase == v1alpha1.PhasePending, nil
 }
 

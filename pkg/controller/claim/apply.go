@@ -76,11 +76,12 @@ func partsOf(claim *v1alpha1.SandboxClaim, serviceStands *corev1.Service, deploy
 // apply makes the sandbox's objects, mends those that were changed, and stops at the first that cannot be had: without
 // its policy a sandbox is neither started nor called usable. It observes those objects that it left standing, and not what
 // the cache has of them, which may be older.
-func (r *Reconciler) apply(ctx context.Context, claim *v1alpha1.SandboxClaim) (lifecycle.Observed, time.Duration, error) {
+func (r *Reconciler) apply(ctx context.Context, w *work) (lifecycle.Observed, time.Duration, error) {
+	claim := w.claim
 	var seen lifecycle.Observed
 	service, deployment := &corev1.Service{}, &appsv1.Deployment{}
 	for _, p := range partsOf(claim, service, deployment) {
-		after, err := r.ensure(ctx, claim, p, &seen)
+		after, err := r.ensure(ctx, w, p, &seen)
 		if err != nil {
 			return seen, 0, fmt.Errorf("applying %s %s/%s: %w", p.kind, p.built.GetNamespace(), p.built.GetName(), err)
 		}
@@ -92,10 +93,14 @@ func (r *Reconciler) apply(ctx context.Context, claim *v1alpha1.SandboxClaim) (l
 }
 
 // ensure has one object stand as it was built, or notes in seen why it does not, with when to look again if no event will tell.
-func (r *Reconciler) ensure(ctx context.Context, claim *v1alpha1.SandboxClaim, p *part, seen *lifecycle.Observed) (time.Duration, error) {
+func (r *Reconciler) ensure(ctx context.Context, w *work, p *part, seen *lifecycle.Observed) (time.Duration, error) {
+	claim := w.claim
 	key := client.ObjectKeyFromObject(p.built)
 	err := r.Host.Get(ctx, key, p.stands)
 	if apierrors.IsNotFound(err) {
+		if err := r.confirm(ctx, w); err != nil {
+			return 0, err
+		}
 		if err = r.Host.Create(ctx, p.built); err == nil {
 			p.take()
 			klog.FromContext(ctx).V(2).Info("Created", "kind", p.kind, "object", klog.KObj(p.stands))
@@ -130,6 +135,26 @@ func (r *Reconciler) ensure(ctx context.Context, claim *v1alpha1.SandboxClaim, p
 		return 0, nil
 	}
 	return r.repair(ctx, claim, p, seen)
+}
+
+// confirm gives an error if the claim is no longer what the cache has of it. An object may be missing because its claim has
+// gone a moment ago: what is made then is one sandbox more than the ceiling allows.
+func (r *Reconciler) confirm(ctx context.Context, w *work) error {
+	if w.confirmed {
+		return nil
+	}
+	live := &v1alpha1.SandboxClaim{}
+	err := r.ClaimsLive.Get(ctx, client.ObjectKeyFromObject(w.claim), live)
+	switch {
+	case apierrors.IsNotFound(err):
+		return errChanged
+	case err != nil:
+		return fmt.Errorf("reading the claim before making anything for it: %w", err)
+	case live.UID != w.claim.UID, live.DeletionTimestamp != nil:
+		return errChanged
+	}
+	w.confirmed = true
+	return nil
 }
 
 // repair makes an object of the claim's own as it was built again.

@@ -1,6 +1,7 @@
 package claim
 
 import (
+	"context"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -220,4 +221,31 @@ func TestDeploymentOfAnotherBuilder(t *testing.T) {
 		assert.Contains(t, did, "update Deployment")
 		assert.EqualValues(t, 10, *w.deployment().Spec.Template.Spec.TerminationGracePeriodSeconds)
 	})
+}
+
+func TestObjectOfAClaimThatHasGone(t *testing.T) {
+	w := boundWorld(t)
+	claim := w.claim()
+	w.r.Claims = cached{w.r.Claims, claim}
+	require.NoError(t, w.host.Delete(t.Context(), w.deployment())) // as garbage collection does
+	require.NoError(t, w.claims.Delete(t.Context(), w.claim()))
+	did, result, err := w.reconcile()
+	require.NoError(t, err)
+	assert.Equal(t, []string{"read SandboxClaim"}, did, "nothing is made for a claim that only the cache still has")
+	assert.Equal(t, soon, result.RequeueAfter)
+	assert.Empty(t, w.told())
+}
+
+// cached is a cache that has not heard of a claim's end.
+type cached struct {
+	client.Client
+	claim *v1alpha1.SandboxClaim
+}
+
+func (c cached) Get(ctx context.Context, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
+	if claim, ok := into.(*v1alpha1.SandboxClaim); ok && key == client.ObjectKeyFromObject(c.claim) {
+		c.claim.DeepCopyInto(claim)
+		return nil
+	}
+	return c.Client.Get(ctx, key, into, opts...)
 }

@@ -59,6 +59,8 @@ type work struct {
 	runtime *omniav1alpha1.AgentRuntime
 	// end is how the claim ends now, if it does.
 	end lifecycle.End
+	// confirmed says that the API, and not only the cache, had the claim since this work began.
+	confirmed bool
 	// firstQueued says that no other claim of the runtime waits for a slot.
 	firstQueued bool
 }
@@ -138,7 +140,7 @@ func (r *Reconciler) advance(ctx context.Context, w *work) (time.Duration, error
 			return after, err
 		}
 	}
-	seen, after, err := r.apply(ctx, w.claim)
+	seen, after, err := r.apply(ctx, w)
 	if err != nil {
 		return 0, err
 	}

@@ -137,7 +137,7 @@ func TestCacheMisses(t *testing.T) {
 		w.hidden["Deployment/"+sandboxName] = true
 		did, _, err := w.reconcile()
 		require.NoError(t, err)
-		assert.Equal(t, []string{"create Deployment", "read Deployment"}, did)
+		assert.Equal(t, []string{"read SandboxClaim", "create Deployment", "read Deployment"}, did)
 		assert.Equal(t, v1alpha1.ReasonCreating, w.ready().Reason)
 	})
 }
