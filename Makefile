@@ -6,6 +6,7 @@ DEV := go tool -modfile=hack/tools/dev/go.mod
 LINT := $(DEV) golangci-lint
 E2E_TIMEOUT := 12m
 INTEGRATION_TIMEOUT := 15m
+PROPERTY_TIMEOUT := 60m
 
 .PHONY: help
 help: ## Show what there is to make
@@ -37,7 +38,7 @@ generate: ## Generate all that is made from the types
 	hack/update-docs.sh
 
 .PHONY: test
-test: verify unit integration e2e ## Pass every test
+test: verify unit integration property e2e ## Pass every test
 
 .PHONY: unit
 unit: ## Test the packages, each for itself
@@ -46,6 +47,10 @@ unit: ## Test the packages, each for itself
 .PHONY: integration
 integration: test-cluster ## Test the server behind a real aggregator, with fake nodes
 	go test -count=1 -timeout $(INTEGRATION_TIMEOUT) -v ./test/integration/...
+
+.PHONY: property
+property: test-cluster ## Play agents and time at random against the server (CHECKS=n worlds; SEED=n to replay)
+	go test -count=1 -timeout $(PROPERTY_TIMEOUT) -v ./test/property/... $(if $(CHECKS),-rapid.checks=$(CHECKS)) $(if $(SEED),-rapid.seed=$(SEED))
 
 .PHONY: e2e
 e2e: test-cluster ## Test sandboxes in real pods, and the server as people install it

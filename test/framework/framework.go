@@ -1,8 +1,8 @@
 // Package framework is what the demo and the whole-system tests stand on: the local cluster's clients, sandbox servers
 // as real processes with real flags behind the aggregator, fixtures, and waits that tell what they saw when they fail.
 //
-// It refuses to start a cluster (`go run ./hack/cluster up` does), to run a server inside the test's own process, and to
-// assert anything about sandboxes: that is for the tests.
+// It refuses to start a cluster (`go run ./hack/cluster up` does), to run a server inside the test's own process unless it
+// is given how, and to assert anything about sandboxes: that is for the tests.
 //
 // There is one APIService and one Lease per cluster, so one set of servers at a time; a file lock makes packages that
 // `go test` runs beside each other wait for their turn.

@@ -15,6 +15,18 @@ import (
 // killGrace bounds the wait for a process that was killed.
 const killGrace = 10 * time.Second
 
+// running is a server that was started.
+type running interface {
+	ended() bool
+	// why is why it ended, once it has.
+	why() error
+	// signal has it end, and waits for that.
+	signal(sig syscall.Signal, grace time.Duration) error
+	pid() int
+}
+
+var _ running = &process{}
+
 // process is a child of ours.
 type process struct {
 	cmd  *exec.Cmd
@@ -68,6 +80,10 @@ func (p *process) ended() bool {
 		return false
 	}
 }
+
+func (p *process) why() error { return p.err }
+
+func (p *process) pid() int { return p.cmd.Process.Pid }
 
 // signal sends a signal and waits for the end. A process that has ended is no error.
 func (p *process) signal(sig syscall.Signal, grace time.Duration) error {

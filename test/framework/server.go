@@ -28,7 +28,7 @@ const (
 	logTail = 4 << 10
 )
 
-// Server is one sandbox-apiserver process.
+// Server is one sandbox-apiserver process, or one that runs inside the test's own.
 type Server struct {
 	// Index counts the servers of a set from 0.
 	Index int
@@ -38,7 +38,7 @@ type Server struct {
 	set     *Servers
 	args    []string
 	log     string
-	process *process
+	process running
 }
 
 // Start starts the process again after Stop or Kill, and waits until it is ready. Its endpoint stays as it is.
@@ -52,6 +52,10 @@ func (s *Server) Start(ctx context.Context) error {
 func (s *Server) launch() error {
 	if s.Running() {
 		return fmt.Errorf("server %d runs already", s.Index)
+	}
+	if run := s.set.options.Run; run != nil {
+		s.process = startInProcess(run, s.args)
+		return nil
 	}
 	p, err := spawn(s.log, s.set.options.Binary, s.args...)
 	if err != nil {
@@ -69,7 +73,7 @@ func (s *Server) PID() int {
 	if !s.Running() {
 		return 0
 	}
-	return s.process.cmd.Process.Pid
+	return s.process.pid()
 }
 
 // Stop ends the process in good order, by SIGTERM, and waits for its end.
@@ -159,7 +163,7 @@ func (s *Server) WaitReady(ctx context.Context) error {
 	last := errors.New("not asked yet")
 	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, startTimeout, true, func(ctx context.Context) (bool, error) {
 		if !s.Running() {
-			return false, fmt.Errorf("the process ended: %w", s.process.err)
+			return false, fmt.Errorf("the process ended: %w", s.process.why())
 		}
 		last = s.readyz(ctx)
 		return last == nil, nil

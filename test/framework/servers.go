@@ -54,6 +54,8 @@ type ServerOptions struct {
 	ExtraArgs []string
 	// Binary is the program; empty builds cmd/sandbox-apiserver.
 	Binary string
+	// Run runs each server inside the test's own process, in place of Binary: for a test that tells the servers the time.
+	Run RunServer
 }
 
 // Servers is a set of server processes that serve one group together, registered with the aggregator.
@@ -121,7 +123,7 @@ func (s *Servers) start(ctx context.Context) error {
 	if err := s.cluster.freeLease(ctx); err != nil {
 		return err
 	}
-	if s.options.Binary == "" {
+	if s.options.Binary == "" && s.options.Run == nil {
 		binary, err := s.cluster.BuildServer(ctx)
 		if err != nil {
 			return err
@@ -171,12 +173,13 @@ func (s *Servers) args(port int) []string {
 			"--etcd-cafile="+s.cluster.Info.PKI("etcd-ca.crt"),
 			"--etcd-certfile="+s.cluster.Info.PKI("etcd-client.crt"),
 			"--etcd-keyfile="+s.cluster.Info.PKI("etcd-client.key"),
-			"--etcd-prefix="+s.prefix())
+			"--etcd-prefix="+s.EtcdPrefix())
 	}
 	return append(args, s.options.ExtraArgs...)
 }
 
-func (s *Servers) prefix() string { return "/omnia-" + s.id }
+// EtcdPrefix is where the set's objects stand in the cluster's etcd.
+func (s *Servers) EtcdPrefix() string { return "/omnia-" + s.id }
 
 func (s *Servers) file(name string) string { return filepath.Join(s.Dir, name) }
 

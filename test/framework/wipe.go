@@ -25,7 +25,7 @@ func (s *Servers) wipe(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = client.Delete(ctx, s.prefix()+"/", clientv3.WithPrefix())
+	_, err = client.Delete(ctx, s.EtcdPrefix()+"/", clientv3.WithPrefix())
 	return errors.Join(err, client.Close())
 }
 

@@ -1,0 +1,98 @@
+package property
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	// lag is how long a server may go by what was changed, and an event be on its way.
+	lag = 5 * time.Second
+	// floor is how long a claim that is not Bound has at least.
+	floor = 10 * time.Minute
+)
+
+// model is what the test knows of what it did itself: what its runtimes allow, and what was called.
+type model struct {
+	clock    passingClock
+	runtimes map[string]*allowed
+	calls    *calls
+	history  *history
+}
+
+func (m *model) say(format string, args ...any) { m.history.say(m.clock.Now(), format, args...) }
+
+// allowed is what a runtime allows.
+type allowed struct {
+	concurrent, perSession setting
+	idle, grace            time.Duration
+}
+
+// patience is how long a claim that is not Bound may go untouched.
+func (a *allowed) patience() time.Duration { return max(a.idle, floor) }
+
+// setting is a number that is changed, which some server may not know yet.
+type setting struct {
+	mu     sync.Mutex
+	values []valued
+}
+
+type valued struct {
+	value int
+	until time.Time // by the machine's clock; zero for the one that holds
+}
+
+func (s *setting) set(value int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range s.values {
+		if s.values[i].until.IsZero() {
+			s.values[i].until = time.Now()
+		}
+	}
+	s.values = append(s.values, valued{value: value})
+}
+
+// current is the newest value.
+func (s *setting) current() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.values[len(s.values)-1].value
+}
+
+// known are the values that a server may go by.
+func (s *setting) known(within time.Duration) []int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []int
+	for _, v := range s.values {
+		if v.until.IsZero() || time.Since(v.until) < within {
+			out = append(out, v.value)
+		}
+	}
+	return out
+}
+
+func (s *setting) most(within time.Duration) int  { return slices.Max(s.known(within)) }
+func (s *setting) least(within time.Duration) int { return slices.Min(s.known(within)) }
+
+// history is what happened, for whoever looks for the cause of a failure.
+type history struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (h *history) say(at time.Time, format string, args ...any) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.lines = append(h.lines, fmt.Sprintf("%s (%s) %s", at.Format("15:04:05.000"), time.Now().Format("05.000"), fmt.Sprintf(format, args...)))
+}
+
+func (h *history) String() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return strings.Join(h.lines, "\n")
+}
