@@ -5,6 +5,7 @@ import (
 	"iter"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
@@ -66,6 +67,25 @@ func (q Queue) Next() []*v1alpha1.SandboxClaim {
 		}
 	}
 	return next
+}
+
+// Again gives the claims that the queue's last change concerns, oldest first: those of Next, and those that say that they
+// wait for another limit than they do by now. Whoever acquires one is refused for what it says.
+func (q Queue) Again() []*v1alpha1.SandboxClaim {
+	var again []*v1alpha1.SandboxClaim
+	for claim, limit := range q.waiting() {
+		if limit == "" || claim.Status.Phase == v1alpha1.PhaseQueued && limit != saysItWaitsFor(claim) {
+			again = append(again, claim)
+		}
+	}
+	return again
+}
+
+func saysItWaitsFor(claim *v1alpha1.SandboxClaim) Limit {
+	if ready := meta.FindStatusCondition(claim.Status.Conditions, v1alpha1.ConditionReady); ready != nil {
+		return LimitOf(ready.Reason)
+	}
+	return ""
 }
 
 // waiting gives the claims that wait to be admitted, oldest first, each with the limit that it waits for. One that waits

@@ -295,3 +295,25 @@ func TestAdmitted(t *testing.T) {
 	claim = waiter("x", 0, func(c *v1alpha1.SandboxClaim) { c.Spec.MaxInstances = ptr.To[int32](1) }, in(v1alpha1.PhaseQueued))
 	assert.False(t, Admitted(&claim))
 }
+
+func TestQueue_Again(t *testing.T) {
+	waitsFor := func(reason string) func(*v1alpha1.SandboxClaim) {
+		return func(claim *v1alpha1.SandboxClaim) {
+			in(v1alpha1.PhaseQueued)(claim)
+			says(reason, "it is full")(claim)
+		}
+	}
+	q := Queue{Runtime: ceilings(2, 1), Claims: []v1alpha1.SandboxClaim{
+		holder("x", of("s")),
+		waiter("next", 1, waitsFor(v1alpha1.ReasonCeilingReached)),
+		waiter("new", 2),
+		waiter("waits", 3, waitsFor(v1alpha1.ReasonCeilingReached)),
+		waiter("full", 4, of("s"), waitsFor(v1alpha1.ReasonSessionLimit)),
+		waiter("no-longer-full", 5, waitsFor(v1alpha1.ReasonSessionLimit)),
+	}}
+	var names []string
+	for _, claim := range q.Again() {
+		names = append(names, claim.Name)
+	}
+	assert.Equal(t, []string{"next", "no-longer-full"}, names, "who may be admitted, and who says what is not so any more")
+}

@@ -126,12 +126,14 @@ func TestDue_Released(t *testing.T) {
 	}
 }
 
-func TestDue_FailedQuotesWhatItWaitedFor(t *testing.T) {
-	says := func(reason, message string) func(*v1alpha1.SandboxClaim) {
-		return func(claim *v1alpha1.SandboxClaim) {
-			claim.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Reason: reason, Message: message}}
-		}
+// says gives the claim's Ready condition a reason and a message.
+func says(reason, message string) func(*v1alpha1.SandboxClaim) {
+	return func(claim *v1alpha1.SandboxClaim) {
+		claim.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Reason: reason, Message: message}}
 	}
+}
+
+func TestDue_FailedQuotesWhatItWaitedFor(t *testing.T) {
 	tests := map[string]struct {
 		claim v1alpha1.SandboxClaim
 		want  []string

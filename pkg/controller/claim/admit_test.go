@@ -138,6 +138,24 @@ func TestSessionLimit(t *testing.T) {
 	assert.Contains(t, w.r.nextAfterClaim(t.Context(), gone), reconcileRequest("c4"), "a session's place is free with its claim")
 }
 
+func TestSessionLimit_FreedUnderAFullCeiling(t *testing.T) {
+	w := crowd(t, 1, 1)
+	w.change(func(s *omniav1alpha1.AgentRuntimeSandbox) { s.MaxPerSession = ptr.To[int32](1) })
+	for n := 2; n <= 3; n++ {
+		claim := queuedClaim(n)
+		claim.Spec.SessionID = "s2"
+		require.NoError(t, w.claims.Create(t.Context(), claim))
+	}
+	for _, name := range []string{"c1", "c2", "c3"} {
+		_, _, err := w.reconcileOf(name)
+		require.NoError(t, err)
+	}
+	require.Equal(t, v1alpha1.ReasonSessionLimit, readyOf(w.claimOf("c3").Status.Conditions).Reason)
+	gone := w.claimOf("c2")
+	require.NoError(t, w.claims.Delete(t.Context(), gone))
+	assert.Equal(t, requestFor(namespace, "c3"), w.r.nextAfterClaim(t.Context(), gone), "it waits for a slot now, and whoever acquires it is not refused any more")
+}
+
 func TestQueueWaitExceeded(t *testing.T) {
 	w := crowd(t, 0, 1)
 	_, _, err := w.reconcileOf("c1")

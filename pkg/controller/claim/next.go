@@ -62,7 +62,7 @@ func (r *Reconciler) nextAfterDeployment(ctx context.Context, deployment client.
 	return out
 }
 
-// next gives the claims of a runtime that may be admitted now. It looks at the cache as it is, since whoever asks feeds
+// next gives the claims of a runtime that a freed place concerns. It looks at the cache as it is, since whoever asks feeds
 // the cache; what it misses comes with the next event, or after recheck.
 func (r *Reconciler) next(ctx context.Context, namespace, runtimeName string) []reconcile.Request {
 	if runtimeName == "" {
@@ -78,7 +78,7 @@ func (r *Reconciler) next(ctx context.Context, namespace, runtimeName string) []
 		return nil
 	}
 	var out []reconcile.Request
-	for _, claim := range queue.Next() {
+	for _, claim := range queue.Again() {
 		out = append(out, requestFor(claim.Namespace, claim.Name)...)
 	}
 	return out

@@ -42,13 +42,9 @@ func (r *Reconciler) observe(ctx context.Context, claim *v1alpha1.SandboxClaim, 
 	if err := r.observePod(ctx, claim, seen); err != nil || told.updated {
 		return err
 	}
-	// The pods that there are may have been made from an older template. That none can be placed is true of this one, too,
-	// and a Deployment that has just lost its pod does not count the next one yet.
-	if pod := &seen.Pod; pod.Unschedulable != "" {
-		*pod = lifecycle.PodObserved{Name: pod.Name, Unschedulable: pod.Unschedulable}
-	} else {
-		*pod = lifecycle.PodObserved{}
-	}
+	// What pods there are may have been made from an older template, so nothing ends for what they say. That they do not
+	// answer, or cannot be placed, holds all the same: a Deployment that has just lost its pod does not count the next one yet.
+	seen.Pod = lifecycle.PodObserved{Name: seen.Pod.Name, Unschedulable: seen.Pod.Unschedulable}
 	return nil
 }
 
