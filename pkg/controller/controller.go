@@ -79,8 +79,10 @@ func Run(ctx context.Context, cfg Config) error {
 
 func runOnce(ctx context.Context, cfg Config) error {
 	manager, err := ctrl.NewManager(countWrites(cfg.Host, "host"), ctrl.Options{
-		Scheme:                        hostScheme(),
-		Cache:                         hostCache(),
+		Scheme: hostScheme(),
+		Cache:  hostCache(),
+		// What was just built is counted by whoever is decided on next.
+		Client:                        client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: ptr.To(true)}},
 		Logger:                        klog.FromContext(ctx),
 		LeaderElection:                true,
 		LeaderElectionID:              leaseName,
@@ -91,7 +93,6 @@ func runOnce(ctx context.Context, cfg Config) error {
 		Controller: config.Controller{
 			MaxConcurrentReconciles: reconcilers,
 			ReconciliationTimeout:   reconcileTimeout,
-			EnableWarmup:            ptr.To(true), // a replica that takes over has its caches filled already
 			SkipNameValidation:      ptr.To(true), // they are built again after a lost Lease
 		},
 	})

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -18,9 +19,15 @@ func TestQueueCountsByTheClockThatItIsGiven(t *testing.T) {
 	c := clocktesting.NewFakeClock(time.Now())
 	queue := queueOn(c)("test", workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	t.Cleanup(queue.ShutDown)
-	queue.AddAfter(reconcile.Request{}, time.Hour)
+	named := func(name string) reconcile.Request {
+		return reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}
+	}
+	queue.AddAfter(named("in an hour"), time.Hour)
+	queue.AddAfter(named("just before"), time.Hour-1500*time.Millisecond)
 	require.Eventually(t, func() bool { return c.Waiters() == 3 }, 10*time.Second, time.Millisecond, "it waits by this clock, beside the queue's two tickers")
 	c.Step(time.Hour - time.Second)
+	first, _ := queue.Get()
+	assert.Equal(t, named("just before"), first)
 	assert.Zero(t, queue.Len(), "a second before: not yet")
 	c.Step(time.Second)
 	require.Eventually(t, func() bool { return queue.Len() == 1 }, 10*time.Second, time.Millisecond, "it comes when this clock says so")

@@ -41,7 +41,7 @@ func (q Queue) Slots() int32 {
 			held.Insert(claim.UID)
 		}
 	}
-	return int32(held.Len()) //nolint:gosec // G115: a cluster's pods are far fewer
+	return int32(held.Len())
 }
 
 // Place is the limit that the claim waits for; empty if it may be admitted now, before every claim that is younger, or
@@ -58,19 +58,8 @@ func (q Queue) Place(claim *v1alpha1.SandboxClaim) Limit {
 	return LimitConcurrent
 }
 
-// Next gives the claims that may be admitted now, oldest first: as many as there are free slots, at most.
-func (q Queue) Next() []*v1alpha1.SandboxClaim {
-	var next []*v1alpha1.SandboxClaim
-	for claim, limit := range q.waiting() {
-		if limit == "" {
-			next = append(next, claim)
-		}
-	}
-	return next
-}
-
-// Again gives the claims that the queue's last change concerns, oldest first: those of Next, and those that say that they
-// wait for another limit than they do by now. Whoever acquires one is refused for what it says.
+// Again gives the claims that the queue's last change concerns, oldest first: those that may be admitted now, which are as
+// many as there are free slots at most, and those that say that they wait for another limit than they do by now.
 func (q Queue) Again() []*v1alpha1.SandboxClaim {
 	var again []*v1alpha1.SandboxClaim
 	for claim, limit := range q.waiting() {

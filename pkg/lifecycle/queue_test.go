@@ -77,7 +77,7 @@ type queueCase struct {
 func (c queueCase) check(t *testing.T) {
 	queue := Queue{Runtime: c.runtime, Claims: c.claims, Standing: sets.New(c.standing...)}
 	var next []types.UID
-	for _, claim := range queue.Next() {
+	for _, claim := range mayBeAdmitted(queue) {
 		next = append(next, claim.UID)
 	}
 	assert.Equal(t, c.next, next, "admitted now, oldest first")

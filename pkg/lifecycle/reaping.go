@@ -24,6 +24,9 @@ type End struct {
 	Cause EndCause
 }
 
+// Now says whether the claim has come to its end.
+func (e End) Now() bool { return e.Delete || e.Failed != nil }
+
 // Instead is what the status of a claim in this phase is to say: the end, where the claim has come to it and is no further
 // than it was. One that is ready at last goes on.
 func (e End) Instead(phase v1alpha1.Phase, verdict Verdict) Verdict {
@@ -50,7 +53,7 @@ const (
 )
 
 // Due says whether a claim's time has come, and if not, after how long to ask again; zero means that time alone changes
-// nothing. What is due is due from its moment on, not before. runtime is the claim's; without one, its times are the
+// nothing, or that it has come. What is due is due from its moment on, not before. runtime is the claim's; without one, its times are the
 // defaults (spec/sandboxclaim.md, "Reaping" and "Release at conversation end").
 func Due(claim *v1alpha1.SandboxClaim, runtime *omniav1alpha1.AgentRuntime, now time.Time) (End, time.Duration) {
 	if claim.DeletionTimestamp != nil || claim.Spec.Enrolment != nil {
@@ -127,9 +130,11 @@ func stale(claim *v1alpha1.SandboxClaim, runtime *omniav1alpha1.AgentRuntime) En
 		return End{Failed: &verdict, Cause: EndQueueWait}
 	case v1alpha1.PhaseBound:
 		return End{Delete: true, Cause: EndIdle}
-	case v1alpha1.PhaseFailed, v1alpha1.PhaseCompleted: // the latter is none of the reaper's
+	case v1alpha1.PhaseFailed:
+		return End{Delete: true, Cause: EndFailed}
+	case v1alpha1.PhaseCompleted: // none of the reaper's
 	}
-	return End{Delete: true, Cause: EndFailed}
+	return End{}
 }
 
 // lastWords is what the Ready condition said.

@@ -18,8 +18,9 @@ type Observed struct {
 	Deployment *v1alpha1.DeploymentRecord
 	// DeploymentReady says that the Deployment's pod is ready at its current generation.
 	DeploymentReady bool
-	// PodRefused is why the Deployment's pod cannot be created, in the refuser's words; empty if it can.
-	PodRefused string
+	// Refused is why one of the objects, or the Deployment's pod, cannot be created for now, in the refuser's words; empty if
+	// it can.
+	Refused string
 	// Pod is what the newest pod waits for.
 	Pod PodObserved
 	// Routed says that the Service has a ready endpoint.
@@ -73,8 +74,8 @@ func Stand(seen Observed) Verdict {
 			Addresses: seen.Addresses, Deployment: seen.Deployment}
 	case terminalWaiting[pod.WaitingReason] != "":
 		return failed(terminalWaiting[pod.WaitingReason], fmt.Sprintf("pod %s: %s", pod.Name, told(pod)))
-	case seen.PodRefused != "" && pod.Name == "":
-		return pending(v1alpha1.ReasonPodRefused, seen.PodRefused)
+	case seen.Refused != "" && pod.Name == "":
+		return pending(v1alpha1.ReasonPodRefused, seen.Refused)
 	case pod.Unschedulable != "":
 		return pending(v1alpha1.ReasonUnschedulable, pod.Unschedulable)
 	case patientWaiting[pod.WaitingReason] != "":

@@ -19,6 +19,11 @@ func Wait(stands *v1alpha1.WaitLease, seconds int32, now time.Time) (v1alpha1.Wa
 	return next, true
 }
 
+// RunsOut says whether a lease ends so soon that whoever asks again and again, without waiting, had better renew it.
+func RunsOut(stands *v1alpha1.WaitLease, now time.Time) bool {
+	return stands == nil || !now.Before(waitEnds(*stands).Add(-v1alpha1.WaitLeaseSlackSeconds*time.Second))
+}
+
 // waitEnds is when a lease runs out, by the clock of whoever wrote it.
 func waitEnds(lease v1alpha1.WaitLease) time.Time {
 	return lease.RenewTime.Add(waitLasts(lease))

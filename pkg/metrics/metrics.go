@@ -16,4 +16,10 @@ var Withdrawals = metrics.NewCounterVec(&metrics.CounterOpts{
 	StabilityLevel: metrics.ALPHA,
 }, []string{"cause"})
 
-func init() { legacyregistry.MustRegister(Withdrawals) }
+func init() {
+	legacyregistry.MustRegister(Withdrawals)
+	// Each series is there from the start, so that its first increase is seen as one.
+	for _, cause := range []string{"hung_up", "session_limit", "instance_limit", "lease_expired"} {
+		Withdrawals.WithLabelValues(cause)
+	}
+}

@@ -3,7 +3,6 @@ package sandboxclaim
 import (
 	"context"
 	"net/http"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -128,39 +127,6 @@ func TestAcquireHoldsALease(t *testing.T) {
 	for _, out := range []<-chan outcome{first, shorter} {
 		_, err := w.result(out)
 		require.NoError(t, err)
-	}
-}
-
-func TestAcquireWithdrawsForWhoeverHangsUp(t *testing.T) {
-	tests := map[string]struct {
-		before func(w *world, name string)
-		kept   bool
-	}{
-		"not looked at yet: withdrawn": {func(*world, string) {}, false},
-		"queued: withdrawn":            {func(w *world, name string) { w.becomes(name, sandbox.PhaseQueued, v1alpha1.ReasonCeilingReached, "") }, false},
-		"pending: kept":                {func(w *world, name string) { w.becomes(name, sandbox.PhasePending, v1alpha1.ReasonCreating, "") }, true},
-		"somebody else waits longer: kept": {func(w *world, _ string) {
-			w.clock.Step(time.Second)
-			w.waiting(w.agent(), acquireOf("s", "shell/default", 25))
-		}, true},
-	}
-	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, 10)
-			claim := ClaimName("my-agent", "s", "shell/default")
-			ctx, hangUp := context.WithCancel(w.agent())
-			out := w.waiting(ctx, acquireOf("s", "shell/default", 25))
-			tt.before(w, claim)
-			if tt.kept && strings.HasPrefix(name, "somebody") {
-				require.Eventually(t, func() bool { return w.get(claim).Status.Wait.RenewTime.Time.Equal(w.clock.Now()) }, patience, time.Millisecond)
-			}
-			hangUp()
-			_, err := w.result(out)
-			require.Error(t, err)
-			_, err = w.writes.get(w.agent(), claim)
-			assert.Equal(t, !tt.kept, apierrors.IsNotFound(err), "%v", err)
-			w.Waiters.Close()
-		})
 	}
 }
 

@@ -138,13 +138,19 @@ func (a *acquisition) step(ctx context.Context) (*sandbox.SandboxClaim, bool, er
 	a.seen = claim.UID
 	switch claim.Status.Phase {
 	case sandbox.PhaseBound:
-		claim, err = a.use(ctx, claim)
-		return claim, true, err
+		if a.noted == claim.UID {
+			return claim, true, nil // a release that was scheduled since this call began stands
+		}
+		used, err := a.use(ctx, claim)
+		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+			return a.step(ctx) // it ended under this call
+		}
+		return used, true, err
 	case sandbox.PhaseFailed, sandbox.PhaseCompleted:
 		return a.failed(ctx, claim)
 	case sandbox.PhaseQueued:
-		if limit := sessionLimit(claim); limit != "" {
-			return a.beyond(ctx, claim, limit)
+		if heldBySession(claim) {
+			return a.beyond(ctx, claim)
 		}
 	case sandbox.PhasePending:
 	}
@@ -178,9 +184,13 @@ func (a *acquisition) absent(ctx context.Context) (*sandbox.SandboxClaim, error)
 		return nil, ended(a.name, "it was deleted, twice, while this call waited for it")
 	}
 	a.again = a.again || vanished
+	fresh := a.newClaim(request.NamespaceValue(ctx))
 	if !replacing {
-		if err := a.room(ctx); err != nil {
+		limits := lifecycle.SessionLimits{PerSession: a.owner.MaxPerSession(), Instances: *fresh.Spec.MaxInstances}
+		if limit, err := a.room(ctx, limits); err != nil {
 			return nil, err
+		} else if limit != "" {
+			return nil, a.full(limit, fresh, limits)
 		}
 	}
 	from := origin{replaces: a.replaces}
@@ -188,7 +198,7 @@ func (a *acquisition) absent(ctx context.Context) (*sandbox.SandboxClaim, error)
 		lease, _ := lifecycle.Wait(nil, a.waitSeconds, a.clock.Now())
 		from.wait, a.lease = hubLease(lease), &lease
 	}
-	claim, err := a.claims.create(ctx, a.newClaim(request.NamespaceValue(ctx)), from, a.options)
+	claim, err := a.claims.create(ctx, fresh, from, a.options)
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	omniav1alpha1 "github.com/altairalabs/omnia-sandboxes/apis/omnia/v1alpha1"
 	"github.com/altairalabs/omnia-sandboxes/apis/sandbox"
 	"github.com/altairalabs/omnia-sandboxes/apis/sandbox/v1alpha1"
 )
@@ -98,6 +99,28 @@ func TestCallers(t *testing.T) {
 	requireStatus(t, err, http.StatusNotFound, metav1.StatusReasonNotFound)
 	_, err = w.acquire(w.as("gateway"), anyClaim, acquireOf("s", "shell/default", 0))
 	require.NoError(t, err)
+}
+
+func TestCallersThatShareAServiceAccount_AskForAndRenewTheOthersSandboxes(t *testing.T) {
+	w := newWorld(t, 10)
+	w.runtimes["other"] = &omniav1alpha1.AgentRuntime{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "other", UID: "other-uid"}, Spec: w.runtimes["my-agent"].Spec}
+	theirs := acquireOf("s", "shell/default", 0)
+	theirs.Spec.AgentRuntime = "other"
+	_, err := w.acquire(w.as("other-facade"), anyClaim, theirs)
+	require.NoError(t, err)
+	name := ClaimName("other", "s", "shell/default")
+	w.becomes(name, sandbox.PhaseBound, v1alpha1.ReasonSandboxReady, "")
+	w.clock.Step(15 * time.Minute)
+	_, err = w.touch(w.agent(), name, "")
+	requireStatus(t, err, http.StatusForbidden, metav1.StatusReasonForbidden)
+
+	w.runtimes["other"].Spec.PodOverrides = &omniav1alpha1.PodOverrides{ServiceAccountName: "my-agent-facade"}
+	_, err = w.touch(w.agent(), name, "")
+	require.NoError(t, err)
+	assert.True(t, w.get(name).Status.LastUsedAt.Time.Equal(w.clock.Now()))
+	got, err := w.acquire(w.agent(), anyClaim, theirs)
+	require.NoError(t, err)
+	assert.Equal(t, name, got.ClaimName)
 }
 
 func TestClaimByHand(t *testing.T) {

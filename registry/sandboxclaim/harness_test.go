@@ -23,7 +23,10 @@ import (
 	"k8s.io/apiserver/pkg/registry/generic"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/apiserver/pkg/storage"
 	"k8s.io/apiserver/pkg/storage/storagebackend"
+	"k8s.io/apiserver/pkg/storage/storagebackend/factory"
+	"k8s.io/client-go/tools/cache"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	omniav1alpha1 "github.com/altairalabs/omnia-sandboxes/apis/omnia/v1alpha1"
@@ -38,6 +41,9 @@ const (
 	// patience bounds the wait for what must happen; reaching it is a failure.
 	patience = 20 * time.Second
 )
+
+// began is when every world's time begins.
+var began = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 // server is one etcd for all the tests of the package; each has a prefix of its own.
 var server *etcd.Server
@@ -72,6 +78,8 @@ type world struct {
 	mu       sync.Mutex
 	runtimes map[string]*omniav1alpha1.AgentRuntime
 	registry *omniav1alpha1.ToolRegistry
+	// reads has things happen just after this replica's reads.
+	reads reads
 	// broken is what reading the ToolRegistry fails with.
 	broken error
 	// allowed are the verbs that RBAC allows anyone whose name is not a runtime's ServiceAccount.
@@ -84,7 +92,7 @@ func newWorld(t *testing.T, maxWaiters int) *world {
 	install.Install(scheme)
 	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
 	w := &world{
-		t: t, clock: clocktesting.NewFakeClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)), allowed: map[string]bool{},
+		t: t, clock: clocktesting.NewFakeClock(began), allowed: map[string]bool{},
 		runtimes: map[string]*omniav1alpha1.AgentRuntime{"my-agent": {
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "my-agent", UID: "runtime-uid"},
 			Spec:       omniav1alpha1.AgentRuntimeSpec{Sandbox: &omniav1alpha1.AgentRuntimeSandbox{Enabled: true}},
@@ -108,7 +116,7 @@ func newWorld(t *testing.T, maxWaiters int) *world {
 // serve builds the registry and wakes its waiters until the test ends.
 func (w *world) serve(scheme *runtime.Scheme, maxWaiters int) {
 	w.t.Helper()
-	storage, err := NewStorage(Config{Scheme: scheme, RESTOptions: options{w.etcd}, Clock: w.clock, Neighbours: w, Authorizer: authorizer.AuthorizerFunc(w.authorize), MaxWaiters: maxWaiters})
+	storage, err := NewStorage(Config{Scheme: scheme, RESTOptions: options{w.etcd, &w.reads}, Clock: w.clock, Neighbours: w, Authorizer: authorizer.AuthorizerFunc(w.authorize), MaxWaiters: maxWaiters})
 	require.NoError(w.t, err)
 	w.Storage = storage
 	w.t.Cleanup(storage.Claims.Destroy)
@@ -128,13 +136,47 @@ func (w *world) replica() *world {
 	return other
 }
 
-type options struct{ config *storagebackend.Config }
+// reads are what happens once, just after the next read of one claim, or of a list.
+type reads struct{ afterGet, afterList atomic.Pointer[func()] }
+
+func happens(what *atomic.Pointer[func()]) {
+	if happen := what.Swap(nil); happen != nil {
+		(*happen)()
+	}
+}
+
+// store is a replica's store, after whose reads things happen.
+type store struct {
+	storage.Interface
+	reads *reads
+}
+
+func (s *store) Get(ctx context.Context, key string, opts storage.GetOptions, out runtime.Object) error {
+	defer happens(&s.reads.afterGet)
+	return s.Interface.Get(ctx, key, opts, out)
+}
+
+func (s *store) GetList(ctx context.Context, key string, opts storage.ListOptions, out runtime.Object) error {
+	defer happens(&s.reads.afterList)
+	return s.Interface.GetList(ctx, key, opts, out)
+}
+
+type options struct {
+	config *storagebackend.Config
+	reads  *reads
+}
 
 func (o options) GetRESTOptions(resource schema.GroupResource, _ runtime.Object) (generic.RESTOptions, error) {
 	return generic.RESTOptions{
-		StorageConfig: o.config.ForResource(resource), Decorator: genericregistry.StorageWithCacher(),
+		StorageConfig: o.config.ForResource(resource), Decorator: o.decorate,
 		EnableGarbageCollection: true, DeleteCollectionWorkers: 1, ResourcePrefix: resource.Resource,
 	}, nil
+}
+
+func (o options) decorate(config *storagebackend.ConfigForResource, prefix string, key func(runtime.Object) (string, error), newFunc, newListFunc func() runtime.Object,
+	attrs storage.AttrFunc, triggers storage.IndexerFuncs, indexers *cache.Indexers) (storage.Interface, factory.DestroyFunc, error) {
+	cached, destroy, err := genericregistry.StorageWithCacher()(config, prefix, key, newFunc, newListFunc, attrs, triggers, indexers)
+	return &store{cached, o.reads}, destroy, err
 }
 
 // AgentRuntime is a Neighbours' method.
@@ -160,6 +202,9 @@ func (w *world) ToolRegistry(context.Context, *omniav1alpha1.AgentRuntime) (*omn
 
 // ServiceAccount is a Neighbours' method.
 func (w *world) ServiceAccount(_ context.Context, r *omniav1alpha1.AgentRuntime) (string, error) {
+	if over := r.Spec.PodOverrides; over != nil {
+		return over.ServiceAccountName, nil
+	}
 	return r.Name + "-facade", nil
 }
 

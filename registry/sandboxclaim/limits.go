@@ -3,10 +3,10 @@ package sandboxclaim
 import (
 	"context"
 	"fmt"
+	"math"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/utils/ptr"
 
 	"github.com/altairalabs/omnia-sandboxes/apis/sandbox"
@@ -16,18 +16,18 @@ import (
 	"github.com/altairalabs/omnia-sandboxes/registry/refusal"
 )
 
-// room refuses a claim that the session's limits leave no place for, as this replica sees them; the controller holds
+// room is the limit of its session that leaves the acquired claim no place, as this replica sees them; the controller holds
 // the session to them exactly.
-func (a *acquisition) room(ctx context.Context) error {
+func (a *acquisition) room(ctx context.Context, limits lifecycle.SessionLimits) (lifecycle.Limit, error) {
 	siblings, err := a.claims.bySession(ctx, a.key.runtime, a.key.session)
 	if err != nil {
-		return err
+		return "", err
 	}
 	var use lifecycle.SessionUse
 	for i := range siblings {
 		s := &siblings[i]
 		if s.Name == a.name {
-			continue // made by somebody else since this call looked: the claim that is asked for, and no sibling
+			continue // the claim that is asked for, and no sibling
 		}
 		if lifecycle.Live(v1alpha1.Phase(s.Status.Phase), s.DeletionTimestamp != nil) {
 			use.Claims++
@@ -36,11 +36,7 @@ func (a *acquisition) room(ctx context.Context) error {
 			}
 		}
 	}
-	limits := lifecycle.SessionLimits{PerSession: a.owner.MaxPerSession(), Instances: a.sandbox.Instances()}
-	if limit := lifecycle.FullLimit(use, limits); limit != "" {
-		return a.full(limit, a.newClaim(request.NamespaceValue(ctx)), limits)
-	}
-	return nil
+	return lifecycle.FullLimit(use, limits), nil
 }
 
 // full refuses a claim because its session is full, in the same words whoever found out.
@@ -52,22 +48,26 @@ func (a *acquisition) full(limit lifecycle.Limit, claim *sandbox.SandboxClaim, l
 	return refusal.New(reason, a.name, "%s", lifecycle.SessionIsFull(limit, versionedClaim(claim), limits))
 }
 
-// sessionLimit is the limit of its session for which the controller leaves a claim Queued; empty if there is none, or if
-// it waits for the runtime's maxConcurrent, as claims may.
-func sessionLimit(claim *sandbox.SandboxClaim) lifecycle.Limit {
+// heldBySession says whether the controller leaves a claim Queued for a limit of its session. For the runtime's
+// maxConcurrent a claim may wait.
+func heldBySession(claim *sandbox.SandboxClaim) bool {
 	ready := meta.FindStatusCondition(claim.Status.Conditions, v1alpha1.ConditionReady)
 	if ready == nil {
-		return ""
+		return false
 	}
-	if limit := lifecycle.LimitOf(ready.Reason); limit != lifecycle.LimitConcurrent {
-		return limit
-	}
-	return ""
+	limit := lifecycle.LimitOf(ready.Reason)
+	return limit == lifecycle.LimitPerSession || limit == lifecycle.LimitInstances
 }
 
-// beyond refuses a claim that the controller found its session to have no room for, as this call's own look would have.
-// If this call created it, it goes; another's is left to whoever waits on it, and to their lease.
-func (a *acquisition) beyond(ctx context.Context, claim *sandbox.SandboxClaim, limit lifecycle.Limit) (*sandbox.SandboxClaim, bool, error) {
+// beyond refuses a claim that the controller found its session to have no room for, as this call's own look would have. If
+// this call created it, it goes; another's is left to whoever waits on it, and to their lease. Where this replica sees room,
+// the controller is about to see it, too.
+func (a *acquisition) beyond(ctx context.Context, claim *sandbox.SandboxClaim) (*sandbox.SandboxClaim, bool, error) {
+	limits := lifecycle.SessionLimits{PerSession: a.owner.MaxPerSession(), Instances: ptr.Deref(claim.Spec.MaxInstances, math.MaxInt32)}
+	limit, err := a.room(ctx, limits)
+	if err != nil || limit == "" {
+		return claim, false, err
+	}
 	if a.created == claim.UID {
 		switch err := a.claims.delete(ctx, claim); {
 		case err == nil:
@@ -78,5 +78,5 @@ func (a *acquisition) beyond(ctx context.Context, claim *sandbox.SandboxClaim, l
 			return nil, false, fmt.Errorf("deleting claim %s, for which its session has no room: %w", claim.Name, err)
 		}
 	}
-	return nil, false, a.full(limit, claim, lifecycle.SessionLimits{PerSession: a.owner.MaxPerSession(), Instances: ptr.Deref(claim.Spec.MaxInstances, a.sandbox.Instances())})
+	return nil, false, a.full(limit, claim, limits)
 }

@@ -36,7 +36,13 @@ var (
 	})
 )
 
-func init() { legacyregistry.MustRegister(acquireDuration, releases, waitingAcquires) }
+func init() {
+	legacyregistry.MustRegister(acquireDuration, releases, waitingAcquires)
+	// Each series is there from the start, so that its first increase is seen as one.
+	for _, cause := range []string{causeScheduled, causeAtOnce, causeCancelled} {
+		releases.WithLabelValues(cause)
+	}
+}
 
 // Outcomes of an acquire beside the reasons of its refusals.
 const (

@@ -41,66 +41,37 @@ func withdrawn(t *testing.T, cause string) float64 {
 
 func TestAcquireIsCountedByOutcome(t *testing.T) {
 	w := newWorld(t, 10)
+	w.claimsOfEveryOutcome()
 	mustExist := acquireOf("none", "shell/default", 0)
 	mustExist.Spec.MustExist = true
 	unsupported := acquireOf("s", "shell/default", 0)
 	unsupported.Spec.Declaration = &sandbox.Declaration{}
 	named := acquireOf("s", "shell/default", 0)
 	named.Name = "another"
-	hangUp := func() {
-		ctx, cancel := context.WithCancel(w.agent())
-		out := w.waiting(ctx, acquireOf("hung-up", "shell/default", 25))
-		cancel()
-		_, err := w.result(out)
-		require.Error(t, err)
-	}
 	ask := func(ctx context.Context, name string, body *sandbox.SandboxAcquire) func() {
 		return func() { _, _ = w.acquire(ctx, name, body) }
 	}
-	w.hold("bound", "shell/default")
-	w.becomes(ClaimName("my-agent", "bound", "shell/default"), sandbox.PhaseBound, v1alpha1.ReasonSandboxReady, "")
-	w.hold("ending", "shell/default")
-	ending := ClaimName("my-agent", "ending", "shell/default")
-	w.finalizers(ending, "example.test/hold")
-	require.NoError(t, w.writes.delete(w.agent(), w.get(ending)))
-	w.hold("full", "shell/a", "shell/b")
-	w.hold("queued", "shell/default")
-	w.becomes(ClaimName("my-agent", "queued", "shell/default"), sandbox.PhaseQueued, v1alpha1.ReasonSessionLimit, "")
-	_, err := w.byHand(claimOf("by-hand"))
-	require.NoError(t, err)
-	w.becomes("by-hand", sandbox.PhaseFailed, v1alpha1.ReasonClassNotFound, "")
-
 	for name, tt := range map[string]struct {
 		outcome string
 		call    func()
 	}{
-		"bound":                        {"bound", ask(w.agent(), anyClaim, acquireOf("bound", "shell/default", 25))},
-		"told to ask again":            {"unbound", ask(w.agent(), anyClaim, acquireOf("s", "shell/default", 0))},
-		"the last claim is ending":     {"unbound", ask(w.agent(), anyClaim, acquireOf("ending", "shell/default", 0))},
-		"the caller hangs up":          {"hung_up", hangUp},
-		"too many of the sandbox":      {"MaxInstances", ask(w.agent(), anyClaim, acquireOf("full", "shell/default", 0))},
-		"too many of the session":      {"MaxPerSession", ask(w.agent(), anyClaim, acquireOf("queued", "shell/default", 0))},
-		"a sandbox not declared":       {"UnknownSandbox", ask(w.agent(), anyClaim, acquireOf("s", "browser/default", 0))},
-		"mustExist, and none does":     {"SandboxEnded", ask(w.agent(), anyClaim, mustExist)},
-		"a failed claim":               {"SandboxFailed", ask(w.agent(), "by-hand", acquireOf("s", "shell/default", 0))},
-		"a declaration":                {"NotYetSupported", ask(w.agent(), anyClaim, unsupported)},
-		"a stranger":                   {"Forbidden", ask(w.as("stranger"), anyClaim, acquireOf("s", "shell/default", 0))},
-		"no such claim":                {"NotFound", ask(w.agent(), "none", acquireOf("s", "shell/default", 0))},
-		"the claim of another session": {"Conflict", ask(w.agent(), "by-hand", acquireOf("t", "shell/default", 0))},
-		"no handle":                    {"Invalid", ask(w.agent(), anyClaim, acquireOf("s", "", 0))},
-		"another's metadata.name":      {"BadRequest", ask(w.agent(), anyClaim, named)},
-		"the host cluster is away": {"error", func() {
-			w.broken = errors.New("connection refused")
-			defer func() { w.broken = nil }()
-			_, err := w.acquire(w.agent(), anyClaim, acquireOf("s", "shell/default", 0))
-			require.Error(t, err)
-		}},
-		"the runtime forbids sandboxes": {"SandboxesDisabled", func() {
-			w.runtimes["my-agent"].Spec.Sandbox.Enabled = false
-			defer func() { w.runtimes["my-agent"].Spec.Sandbox.Enabled = true }()
-			_, err := w.acquire(w.agent(), anyClaim, acquireOf("s", "shell/default", 0))
-			require.Error(t, err)
-		}},
+		"bound":                         {"bound", ask(w.agent(), anyClaim, acquireOf("bound", "shell/default", 25))},
+		"told to ask again":             {"unbound", ask(w.agent(), anyClaim, acquireOf("s", "shell/default", 0))},
+		"the last claim is ending":      {"unbound", ask(w.agent(), anyClaim, acquireOf("ending", "shell/default", 0))},
+		"the caller hangs up":           {"hung_up", w.acquireAndHangUp},
+		"too many of the sandbox":       {"MaxInstances", ask(w.agent(), anyClaim, acquireOf("full", "shell/default", 0))},
+		"too many of the session":       {"MaxPerSession", ask(w.agent(), anyClaim, acquireOf("queued", "shell/default", 0))},
+		"a sandbox not declared":        {"UnknownSandbox", ask(w.agent(), anyClaim, acquireOf("s", "browser/default", 0))},
+		"mustExist, and none does":      {"SandboxEnded", ask(w.agent(), anyClaim, mustExist)},
+		"a failed claim":                {"SandboxFailed", ask(w.agent(), "by-hand", acquireOf("s", "shell/default", 0))},
+		"a declaration":                 {"NotYetSupported", ask(w.agent(), anyClaim, unsupported)},
+		"a stranger":                    {"Forbidden", ask(w.as("stranger"), anyClaim, acquireOf("s", "shell/default", 0))},
+		"no such claim":                 {"NotFound", ask(w.agent(), "none", acquireOf("s", "shell/default", 0))},
+		"the claim of another session":  {"Conflict", ask(w.agent(), "by-hand", acquireOf("t", "shell/default", 0))},
+		"no handle":                     {"Invalid", ask(w.agent(), anyClaim, acquireOf("s", "", 0))},
+		"another's metadata.name":       {"BadRequest", ask(w.agent(), anyClaim, named)},
+		"the host cluster is away":      {"error", w.acquireWithoutNeighbours},
+		"the runtime forbids sandboxes": {"SandboxesDisabled", w.acquireWhereDisabled},
 	} {
 		t.Run(name+": "+tt.outcome, func(t *testing.T) {
 			before := acquired(t, tt.outcome)
@@ -110,9 +81,49 @@ func TestAcquireIsCountedByOutcome(t *testing.T) {
 	}
 
 	before := acquired(t, outcomeUnbound)
-	_, err = w.Acquire.Create(w.agent(), anyClaim, acquireOf("dry", "shell/default", 0), nil, dryRun())
+	_, err := w.Acquire.Create(w.agent(), anyClaim, acquireOf("dry", "shell/default", 0), nil, dryRun())
 	require.NoError(t, err)
 	assert.Equal(t, before, acquired(t, outcomeUnbound), "a dry run acquires nothing")
+}
+
+// claimsOfEveryOutcome makes a claim for each way in which an acquire of what is there can end.
+func (w *world) claimsOfEveryOutcome() {
+	w.t.Helper()
+	of := func(session string) string { return ClaimName("my-agent", session, "shell/default") }
+	w.hold("bound", "shell/default")
+	w.becomes(of("bound"), sandbox.PhaseBound, v1alpha1.ReasonSandboxReady, "")
+	w.hold("ending", "shell/default")
+	w.finalizers(of("ending"), "example.test/hold")
+	require.NoError(w.t, w.writes.delete(w.agent(), w.get(of("ending"))))
+	w.hold("full", "shell/a", "shell/b")
+	w.hold("queued", "shell/default")
+	w.fill("queued", sessionLimits["maxPerSession"].handles...)
+	w.becomes(of("queued"), sandbox.PhaseQueued, v1alpha1.ReasonSessionLimit, "")
+	_, err := w.byHand(claimOf("by-hand"))
+	require.NoError(w.t, err)
+	w.becomes("by-hand", sandbox.PhaseFailed, v1alpha1.ReasonClassNotFound, "")
+}
+
+func (w *world) acquireAndHangUp() {
+	ctx, hangUp := context.WithCancel(w.agent())
+	out := w.waiting(ctx, acquireOf("hung-up", "shell/default", 25))
+	hangUp()
+	_, err := w.result(out)
+	require.Error(w.t, err)
+}
+
+func (w *world) acquireWithoutNeighbours() {
+	w.broken = errors.New("connection refused")
+	defer func() { w.broken = nil }()
+	_, err := w.acquire(w.agent(), anyClaim, acquireOf("s", "shell/default", 0))
+	require.Error(w.t, err)
+}
+
+func (w *world) acquireWhereDisabled() {
+	w.runtimes["my-agent"].Spec.Sandbox.Enabled = false
+	defer func() { w.runtimes["my-agent"].Spec.Sandbox.Enabled = true }()
+	_, err := w.acquire(w.agent(), anyClaim, acquireOf("s", "shell/default", 0))
+	require.Error(w.t, err)
 }
 
 func dryRun() *metav1.CreateOptions { return &metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}} }
@@ -201,9 +212,11 @@ func TestWithdrawalsAreCounted(t *testing.T) {
 	for cause, end := range map[string]func(w *world, name string, hangUp func()){
 		"hung_up": func(_ *world, _ string, hangUp func()) { hangUp() },
 		"session_limit": func(w *world, name string, _ func()) {
+			w.fill("s", sessionLimits["maxPerSession"].handles...)
 			w.becomes(name, sandbox.PhaseQueued, v1alpha1.ReasonSessionLimit, "")
 		},
 		"instance_limit": func(w *world, name string, _ func()) {
+			w.fill("s", sessionLimits["maxInstances"].handles...)
 			w.becomes(name, sandbox.PhaseQueued, v1alpha1.ReasonInstanceLimit, "")
 		},
 	} {

@@ -25,15 +25,16 @@ func (a *acquisition) note(ctx context.Context, claim *sandbox.SandboxClaim) (*s
 		return claim, nil
 	}
 	now := a.clock.Now()
+	waits := a.waits || a.waitSeconds > 0 && lifecycle.RunsOut(versionedLease(claim.Status.Wait), now) // it asks again and again
 	_, longer := lifecycle.Wait(versionedLease(claim.Status.Wait), a.waitSeconds, now)
-	if a.waits && longer || claim.Status.ReleaseAt != nil {
+	if waits && longer || claim.Status.ReleaseAt != nil {
 		cancelled := false
 		updated, err := a.claims.updateStatus(ctx, claim, func(fresh *sandbox.SandboxClaim) (bool, error) {
 			if err := usable(fresh); err != nil {
 				return false, err
 			}
 			lease, longer := lifecycle.Wait(versionedLease(fresh.Status.Wait), a.waitSeconds, now)
-			longer = longer && a.waits
+			longer = longer && waits
 			if longer {
 				fresh.Status.Wait, a.lease = hubLease(lease), &lease
 			}

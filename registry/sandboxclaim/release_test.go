@@ -37,77 +37,75 @@ func cancelling(spec sandbox.SandboxReleaseSpec) sandbox.SandboxReleaseSpec {
 func at(t time.Time) *metav1.MicroTime { return &metav1.MicroTime{Time: t} }
 
 func TestRelease(t *testing.T) {
-	w := newWorld(t, 10)
-	bound := func(name string) { w.becomes(name, sandbox.PhaseBound, v1alpha1.ReasonSandboxReady, "") }
-	now := w.clock.Now()
+	bound := func(w *world, name string) { w.becomes(name, sandbox.PhaseBound, v1alpha1.ReasonSandboxReady, "") }
 	tests := map[string]struct {
-		before    func(name string)
+		before    func(w *world, name string)
 		gone      bool
 		releaseAt *metav1.MicroTime
 	}{
-		"bound: after the releaseGrace": {before: bound, releaseAt: at(now.Add(2 * time.Minute))},
-		"bound and dropped back to pending: like a bound one": {before: func(name string) {
-			bound(name)
+		"bound: after the releaseGrace": {before: bound, releaseAt: at(began.Add(2 * time.Minute))},
+		"bound and dropped back to pending: like a bound one": {before: func(w *world, name string) {
+			bound(w, name)
 			w.becomes(name, sandbox.PhasePending, v1alpha1.ReasonPodNotReady, "")
-		}, releaseAt: at(now.Add(2 * time.Minute))},
-		"scheduled already: keeps its time": {before: func(name string) {
-			bound(name)
-			w.set(name, func(s *sandbox.SandboxClaimStatus) { s.ReleaseAt = at(now.Add(time.Second)) })
-		}, releaseAt: at(now.Add(time.Second))},
-		"no phase: deleted at once":            {before: func(string) {}, gone: true},
-		"queued: deleted at once":              {before: func(name string) { w.becomes(name, sandbox.PhaseQueued, v1alpha1.ReasonCeilingReached, "") }, gone: true},
-		"pending, never having bound: deleted": {before: func(name string) { w.becomes(name, sandbox.PhasePending, v1alpha1.ReasonCreating, "") }, gone: true},
-		"failed: left to the reaper":           {before: func(name string) { w.becomes(name, sandbox.PhaseFailed, v1alpha1.ReasonClassNotFound, "") }},
-		"failed after it was bound: left to the reaper": {before: func(name string) {
-			bound(name)
+		}, releaseAt: at(began.Add(2 * time.Minute))},
+		"scheduled already: keeps its time": {before: func(w *world, name string) {
+			bound(w, name)
+			w.set(name, func(s *sandbox.SandboxClaimStatus) { s.ReleaseAt = at(began.Add(time.Second)) })
+		}, releaseAt: at(began.Add(time.Second))},
+		"no phase: deleted at once":            {before: func(*world, string) {}, gone: true},
+		"queued: deleted at once":              {before: func(w *world, name string) { w.becomes(name, sandbox.PhaseQueued, v1alpha1.ReasonCeilingReached, "") }, gone: true},
+		"pending, never having bound: deleted": {before: func(w *world, name string) { w.becomes(name, sandbox.PhasePending, v1alpha1.ReasonCreating, "") }, gone: true},
+		"failed: left to the reaper":           {before: func(w *world, name string) { w.becomes(name, sandbox.PhaseFailed, v1alpha1.ReasonClassNotFound, "") }},
+		"failed after it was bound: left to the reaper": {before: func(w *world, name string) {
+			bound(w, name)
 			w.becomes(name, sandbox.PhaseFailed, v1alpha1.ReasonSandboxNeverReady, "")
 		}},
-		"being deleted: left": {before: func(name string) {
-			bound(name)
+		"being deleted: left": {before: func(w *world, name string) {
+			bound(w, name)
 			w.finalizers(name, "example.test/hold")
 			require.NoError(t, w.writes.delete(w.agent(), w.get(name)))
 		}},
 	}
-	session := 0
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			session++
-			id := "s" + string(rune('a'+session))
-			w.hold(id, "shell/default")
-			claim := ClaimName("my-agent", id, "shell/default")
-			tt.before(claim)
-			before := w.get(claim)
-			listed := tt.gone || tt.releaseAt != nil
-
-			for _, dryRun := range []string{metav1.DryRunAll, ""} {
-				options := []string{dryRun}
-				if dryRun == "" {
-					options = nil
-				}
-				got, err := w.release(w.agent(), anyClaim, ofSession(id), options...)
-				require.NoError(t, err)
-				if listed {
-					assert.Equal(t, []sandbox.ReleasedClaim{{Name: claim, UID: before.UID, ReleaseAt: tt.releaseAt, Deleted: tt.gone}}, local(got.Claims))
-				} else {
-					assert.Empty(t, got.Claims)
-				}
-				if dryRun != "" {
-					assert.Equal(t, before.ResourceVersion, w.get(claim).ResourceVersion, "a dry run changes nothing")
-				}
-			}
-			after, err := w.writes.get(w.agent(), claim)
-			if tt.gone {
-				require.True(t, apierrors.IsNotFound(err), "%v", err)
-				return
-			}
-			require.NoError(t, err)
-			assert.True(t, tt.releaseAt.Equal(after.Status.ReleaseAt), "%v", after.Status.ReleaseAt)
-			again, err := w.release(w.agent(), claim, sandbox.SandboxReleaseSpec{})
-			require.NoError(t, err, "it is idempotent")
-			assert.Equal(t, listed, len(again.Claims) == 1)
-			assert.Equal(t, after.ResourceVersion, w.get(claim).ResourceVersion, "and writes once")
+			w := newWorld(t, 10)
+			w.hold("s", "shell/default")
+			claim := ClaimName("my-agent", "s", "shell/default")
+			tt.before(w, claim)
+			w.releasesOnce(claim, tt.gone, tt.releaseAt)
 		})
 	}
+}
+
+// releasesOnce releases the session of one claim, holds what is answered and written against what is wanted, and
+// releases the claim again.
+func (w *world) releasesOnce(claim string, gone bool, releaseAt *metav1.MicroTime) {
+	t := w.t
+	t.Helper()
+	before := w.get(claim)
+	var want []sandbox.ReleasedClaim
+	if gone || releaseAt != nil {
+		want = []sandbox.ReleasedClaim{{Name: claim, UID: before.UID, ReleaseAt: releaseAt, Deleted: gone}}
+	}
+	got, err := w.release(w.agent(), anyClaim, ofSession("s"), metav1.DryRunAll)
+	require.NoError(t, err)
+	assert.Equal(t, want, local(got.Claims))
+	assert.Equal(t, before.ResourceVersion, w.get(claim).ResourceVersion, "a dry run changes nothing")
+
+	got, err = w.release(w.agent(), anyClaim, ofSession("s"))
+	require.NoError(t, err)
+	assert.Equal(t, want, local(got.Claims))
+	after, err := w.writes.get(w.agent(), claim)
+	if gone {
+		require.True(t, apierrors.IsNotFound(err), "%v", err)
+		return
+	}
+	require.NoError(t, err)
+	assert.True(t, releaseAt.Equal(after.Status.ReleaseAt), "%v", after.Status.ReleaseAt)
+	again, err := w.release(w.agent(), claim, sandbox.SandboxReleaseSpec{})
+	require.NoError(t, err, "it is idempotent")
+	assert.Len(t, again.Claims, len(want))
+	assert.Equal(t, after.ResourceVersion, w.get(claim).ResourceVersion, "and writes once")
 }
 
 // local gives the claims with their times in the zone of the fake clock, so that they can be compared.
@@ -225,23 +223,31 @@ func TestReleaseDecidesAgainWhenTheClaimChanged(t *testing.T) {
 			read := w.get(claim)
 			tt.then(w, claim)
 
-			got, err := w.Release.release(w.agent(), read, w.runtimes["my-agent"], false)
-			require.NoError(t, err)
-			if !tt.deleted && tt.after == 0 {
-				assert.Nil(t, got)
-				return
-			}
-			require.NotNil(t, got)
-			assert.Equal(t, tt.deleted, got.Deleted)
-			if tt.deleted {
-				_, err := w.writes.get(w.agent(), claim)
-				assert.True(t, apierrors.IsNotFound(err), "%v", err)
-				return
-			}
-			assert.True(t, got.ReleaseAt.Time.Equal(w.clock.Now().Add(tt.after)), "%v", got.ReleaseAt)
-			assert.True(t, w.get(claim).Status.ReleaseAt.Equal(got.ReleaseAt), "as it was told, so it is written")
+			w.releasesAsDecidedAgain(read, tt.deleted, tt.after)
 		})
 	}
+}
+
+// releasesAsDecidedAgain releases what was read of a claim, and holds what becomes of the claim against what is wanted: it
+// is deleted, or goes after so long; 0 is that it is left.
+func (w *world) releasesAsDecidedAgain(read *sandbox.SandboxClaim, deleted bool, after time.Duration) {
+	t := w.t
+	t.Helper()
+	got, err := w.Release.release(w.agent(), read, w.runtimes["my-agent"], false)
+	require.NoError(t, err)
+	if !deleted && after == 0 {
+		assert.Nil(t, got)
+		return
+	}
+	require.NotNil(t, got)
+	assert.Equal(t, deleted, got.Deleted)
+	if deleted {
+		_, err := w.writes.get(w.agent(), read.Name)
+		assert.True(t, apierrors.IsNotFound(err), "%v", err)
+		return
+	}
+	assert.True(t, got.ReleaseAt.Time.Equal(w.clock.Now().Add(after)), "%v", got.ReleaseAt)
+	assert.True(t, w.get(read.Name).Status.ReleaseAt.Equal(got.ReleaseAt), "as it was told, so it is written")
 }
 
 func TestReleaseWithdrawn(t *testing.T) {

@@ -1,11 +1,15 @@
 package sandboxclaim
 
 import (
+	"context"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	"k8s.io/apimachinery/pkg/watch"
 
@@ -70,6 +74,58 @@ func TestAcquireNobodyComesBack_TheLeaseRunsOut(t *testing.T) {
 	assert.Equal(t, 10*time.Second, after)
 	due, _ = lifecycle.Withdraw(claim, seen, seen.Add(35*time.Second))
 	assert.True(t, due)
+}
+
+func TestAcquireWithdrawsForWhoeverHangsUp(t *testing.T) {
+	tests := map[string]struct {
+		before func(w *world, name string)
+		kept   bool
+	}{
+		"not looked at yet: withdrawn": {func(*world, string) {}, false},
+		"queued: withdrawn":            {func(w *world, name string) { w.becomes(name, sandbox.PhaseQueued, v1alpha1.ReasonCeilingReached, "") }, false},
+		"pending: kept":                {func(w *world, name string) { w.becomes(name, sandbox.PhasePending, v1alpha1.ReasonCreating, "") }, true},
+		"somebody else waits longer: kept": {func(w *world, _ string) {
+			w.clock.Step(time.Second)
+			w.waiting(w.agent(), acquireOf("s", "shell/default", 25))
+		}, true},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, 10)
+			claim := ClaimName("my-agent", "s", "shell/default")
+			ctx, hangUp := context.WithCancel(w.agent())
+			out := w.waiting(ctx, acquireOf("s", "shell/default", 25))
+			tt.before(w, claim)
+			if tt.kept && strings.HasPrefix(name, "somebody") {
+				require.Eventually(t, func() bool { return w.get(claim).Status.Wait.RenewTime.Time.Equal(w.clock.Now()) }, patience, time.Millisecond)
+			}
+			hangUp()
+			_, err := w.result(out)
+			require.Error(t, err)
+			_, err = w.writes.get(w.agent(), claim)
+			assert.Equal(t, !tt.kept, apierrors.IsNotFound(err), "%v", err)
+			w.Waiters.Close()
+		})
+	}
+}
+
+// What was read is withdrawn, and nothing else: the controller may have admitted it since.
+func TestAcquireWithdrawsNothingThatWasAdmittedMeanwhile(t *testing.T) {
+	w := newWorld(t, 10)
+	controller := w.replica()
+	name := ClaimName("my-agent", "s", "shell/default")
+	w.hold("s", "shell/default")
+	w.becomes(name, sandbox.PhaseQueued, v1alpha1.ReasonCeilingReached, "all in use")
+	queued := w.set(name, func(s *sandbox.SandboxClaimStatus) {
+		s.Wait = &sandbox.WaitLease{RenewTime: *at(w.clock.Now()), DurationSeconds: 35}
+	})
+	a := &acquisition{AcquireREST: w.Acquire, name: name, lease: versionedLease(queued.Status.Wait)}
+	meanwhile := func() { controller.becomes(name, sandbox.PhasePending, v1alpha1.ReasonCreating, "") }
+	w.reads.afterGet.Store(&meanwhile)
+	a.withdraw(w.agent())
+	stands := w.get(name)
+	assert.Equal(t, queued.UID, stands.UID)
+	assert.Equal(t, sandbox.PhasePending, stands.Status.Phase)
 }
 
 func TestAcquireVanishedUnderMustExist(t *testing.T) {
@@ -145,7 +201,7 @@ func TestAcquireOfAReleasedClaimIsAUse(t *testing.T) {
 	}
 	for name, tt := range phases {
 		for _, wait := range []int32{0, 25} {
-			t.Run(name, func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s, waiting %d seconds", name, wait), func(t *testing.T) {
 				w := newWorld(t, 10)
 				claim := ClaimName("my-agent", "s", "shell/default")
 				w.hold("s", "shell/default")

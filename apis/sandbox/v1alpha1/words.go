@@ -42,7 +42,7 @@ const (
 	ReasonUnschedulable    = "Unschedulable"        // the scheduler cannot place the pod; the message is its own.
 	ReasonImagePullBackOff = "ImagePullBackOff"     // the image cannot be pulled.
 	ReasonCrashLoopBackOff = "CrashLoopBackOff"     // the container keeps ending.
-	ReasonPodRefused       = "PodRefused"           // quota, a LimitRange, Pod Security or a RuntimeClass refuses the pod.
+	ReasonPodRefused       = "PodRefused"           // quota, a LimitRange, Pod Security, a RuntimeClass, a policy or a webhook refuses the pod, or what it needs.
 	ReasonCeilingReached   = "CeilingReached"       // Queued: the runtime's maxConcurrent is full.
 	ReasonSessionLimit     = "SessionLimitReached"  // Queued: the session's maxPerSession is full.
 	ReasonInstanceLimit    = "InstanceLimitReached" // Queued: the claim's maxInstances is full.

@@ -39,6 +39,9 @@ func (r *Reconciler) admit(ctx context.Context, w *work) (time.Duration, bool, e
 	key := w.claim.Namespace + "/" + w.claim.RuntimeName()
 	r.admissions.LockKey(key)
 	defer func() { _ = r.admissions.UnlockKey(key) }() // it fails for an unlocked one only
+	if err := r.takeover.complete(ctx, r); err != nil {
+		return 0, false, err
+	}
 	if facts.Queue, err = r.queue(ctx, w.claim.Namespace, w.claim.RuntimeName(), facts.Runtime); err != nil {
 		return 0, false, err
 	}
@@ -49,11 +52,13 @@ func (r *Reconciler) admit(ctx context.Context, w *work) (time.Duration, bool, e
 	if verdict.Phase == v1alpha1.PhasePending {
 		w.claim.Status.Class = facts.Class
 		w.claim.Status.SandboxName = sandbox.Name(w.claim)
+		r.building.add(w.claim)
 	}
 	r.report(w.claim, verdict)
 	written, err := r.record(ctx, w)
 	switch {
 	case err != nil:
+		r.takeover.renew() // it may have been written all the same
 		return 0, false, err
 	case !written:
 		return soon, false, nil
@@ -64,18 +69,19 @@ func (r *Reconciler) admit(ctx context.Context, w *work) (time.Duration, bool, e
 	return 0, verdict.Phase == v1alpha1.PhasePending, nil
 }
 
-// queue reads what competes with one runtime's claims. Options may let it see less than what this process wrote.
+// queue reads what competes with one runtime's claims. Options may let it see less than what this process wrote. What is
+// being built is asked first: it is listed as a Deployment once it is built no longer.
 func (r *Reconciler) queue(ctx context.Context, namespace, runtimeName string, runtime *omniav1alpha1.AgentRuntime, options ...client.ListOption) (lifecycle.Queue, error) {
 	var claims v1alpha1.SandboxClaimList
-	options = append(options, client.InNamespace(namespace), client.MatchingFields{claimsByRuntime: runtimeName}, client.UnsafeDisableDeepCopy)
-	if err := r.Claims.List(ctx, &claims, options...); err != nil {
+	standing := sets.New(r.building.of(types.NamespacedName{Namespace: namespace, Name: runtimeName})...)
+	options = append(options, client.InNamespace(namespace), client.UnsafeDisableDeepCopy)
+	if err := r.Claims.List(ctx, &claims, append(options, client.MatchingFields{claimsByRuntime: runtimeName})...); err != nil {
 		return lifecycle.Queue{}, fmt.Errorf("listing the claims of AgentRuntime %s/%s: %w", namespace, runtimeName, err)
 	}
 	var deployments appsv1.DeploymentList
-	if err := r.Host.List(ctx, &deployments, client.InNamespace(namespace), client.MatchingFields{deploymentsByRuntime: runtimeName}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Host.List(ctx, &deployments, append(options, client.MatchingFields{deploymentsByRuntime: runtimeName})...); err != nil {
 		return lifecycle.Queue{}, fmt.Errorf("listing the Deployments of AgentRuntime %s/%s: %w", namespace, runtimeName, err)
 	}
-	standing := sets.New[types.UID]()
 	for i := range deployments.Items {
 		standing.Insert(sandbox.ClaimUIDOf(&deployments.Items[i]))
 	}

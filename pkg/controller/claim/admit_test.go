@@ -10,14 +10,17 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/component-base/metrics/testutil"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	omniav1alpha1 "github.com/altairalabs/omnia-sandboxes/apis/omnia/v1alpha1"
 	"github.com/altairalabs/omnia-sandboxes/apis/sandbox/v1alpha1"
+	"github.com/altairalabs/omnia-sandboxes/pkg/metrics"
 )
 
 // queuedClaim is the nth claim of the runtime, n seconds younger than the first, each of a session of its own.
@@ -55,7 +58,7 @@ func TestCeiling(t *testing.T) {
 		_, result, err := w.reconcileOf(name)
 		require.NoError(t, err)
 		if name == "c4" || name == "c3" {
-			assert.Equal(t, recheck, result.RequeueAfter, "every waiter is looked at again every 10 seconds")
+			assert.Equal(t, 10*time.Second, result.RequeueAfter, "every waiter is looked at again every 10 seconds")
 		}
 	}
 	assert.Equal(t, []string{"Pending", "Pending", "Queued", "Queued"}, w.phases(4))
@@ -170,6 +173,20 @@ func TestQueueWaitExceeded(t *testing.T) {
 	assert.Contains(t, readyOf(claim.Status.Conditions).Message, v1alpha1.ReasonCeilingReached)
 }
 
+func TestClaimThatChangedIsNotWithdrawn(t *testing.T) {
+	claim := newClaim()
+	claim.Status.Wait = &v1alpha1.WaitLease{RenewTime: metav1.NewMicroTime(began), DurationSeconds: 5}
+	w := newWorld(t, claim)
+	w.r.leases.firstSeen(w.claim(), began)
+	w.clock.SetTime(began.Add(5 * time.Second))
+	read := w.claim()
+	again := w.claim()
+	again.Status.Wait.RenewTime = metav1.NewMicroTime(began.Add(4 * time.Second))
+	require.NoError(t, w.claims.Status().Update(t.Context(), again))
+	require.NoError(t, w.r.withdraw(t.Context(), read))
+	assert.Equal(t, read.UID, w.claim().UID, "somebody waits again")
+}
+
 func TestQueuedClaimIsWithdrawn(t *testing.T) {
 	w := crowd(t, 0, 1)
 	claim := w.claimOf("c1")
@@ -179,39 +196,103 @@ func TestQueuedClaimIsWithdrawn(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, 5*time.Second, result.RequeueAfter, "when the lease runs out, before the next look at the queue")
 	w.clock.SetTime(began.Add(5 * time.Second))
+	before := withdrawn(t)
 	did, _, err := w.reconcileOf("c1")
 	require.NoError(t, err)
 	assert.Equal(t, []string{"delete SandboxClaim"}, did)
+	assert.InDelta(t, before+1, withdrawn(t), 0)
+}
+
+// withdrawn is how many claims were withdrawn for their lease.
+func withdrawn(t *testing.T) float64 {
+	t.Helper()
+	count, err := testutil.GetCounterMetricValue(metrics.Withdrawals.WithLabelValues("lease_expired"))
+	require.NoError(t, err)
+	return count
 }
 
 func TestTakeover(t *testing.T) {
-	w := newWorld(t, newClaim())
-	w.settle()
+	claim := newClaim()
+	claim.ResourceVersion = "7"
+	w := newWorld(t, claim)
 	stale := w.claim()
 	stale.ResourceVersion = "1"
-	held := 0
-	w.r.Claims = staleOnce{w.r.Claims, &held, stale}
-	w.r.takeover.done = false
+	lagging := &laggingCache{Client: w.r.Claims, stale: stale, reads: 3}
+	w.r.Claims = lagging
 	_, _, err := w.reconcile()
 	require.NoError(t, err)
-	assert.Greater(t, held, 1, "nothing is decided on before the cache holds what the last leader wrote")
+	assert.Negative(t, lagging.reads, "nothing is admitted before the cache holds what the last leader wrote")
+	assert.Equal(t, v1alpha1.PhasePending, w.claim().Status.Phase)
+
+	t.Run("once", func(t *testing.T) {
+		assert.True(t, w.r.takeover.done)
+	})
+	t.Run("and again after a write of which nobody knows whether it was made", func(t *testing.T) {
+		w := crowd(t, 1, 2)
+		w.refuse[patchStatus] = apierrors.NewTimeoutError("etcdserver: request timed out", 1)
+		_, _, err := w.reconcileOf("c1")
+		require.Error(t, err)
+		assert.False(t, w.r.takeover.done)
+	})
 }
 
-// staleOnce is a cache that lags behind at the first reading of the claim.
-type staleOnce struct {
+// laggingCache has a claim as it was for a number of reads; the first is of the claim that is to be reconciled.
+type laggingCache struct {
 	client.Client
-	reads *int
 	stale *v1alpha1.SandboxClaim
+	reads int
 }
 
-func (s staleOnce) Get(ctx context.Context, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
-	if claim, ok := into.(*v1alpha1.SandboxClaim); ok {
-		if *s.reads++; *s.reads == 1 {
-			s.stale.DeepCopyInto(claim)
-			return nil
-		}
+func (c *laggingCache) Get(ctx context.Context, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
+	claim, ok := into.(*v1alpha1.SandboxClaim)
+	if c.reads--; ok && c.reads >= 0 && c.reads < 2 {
+		c.stale.DeepCopyInto(claim)
+		return nil
 	}
-	return s.Client.Get(ctx, key, into, opts...)
+	return c.Client.Get(ctx, key, into, opts...)
+}
+
+// A claim's Deployment may be made after the claim was deleted, by the reconcile that was under way.
+func TestSlotOfWhatIsBeingBuilt(t *testing.T) {
+	w := crowd(t, 1, 2)
+	host := w.r.Host
+	w.r.Host = &meanwhile{Client: host, before: func(kind string) {
+		if kind != "Service" {
+			return
+		}
+		require.NoError(t, w.claims.Delete(t.Context(), w.claimOf("c1")))
+		_, err := w.r.Reconcile(t.Context(), reconcileRequest("c2"))
+		require.NoError(t, err)
+		assert.Equal(t, v1alpha1.PhaseQueued, w.claimOf("c2").Status.Phase, "the slot is held by the Deployment that is about to be made")
+	}}
+	_, err := w.r.Reconcile(t.Context(), reconcileRequest("c1"))
+	require.NoError(t, err)
+	w.r.Host = host
+	deployment := &appsv1.Deployment{}
+	require.NoError(t, w.host.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "c1-sandbox"}, deployment))
+	_, _, err = w.reconcileOf("c2")
+	require.NoError(t, err)
+	assert.Equal(t, v1alpha1.PhaseQueued, w.claimOf("c2").Status.Phase)
+	require.NoError(t, w.host.Delete(t.Context(), deployment))
+	_, _, err = w.reconcileOf("c2")
+	require.NoError(t, err)
+	assert.Equal(t, v1alpha1.PhasePending, w.claimOf("c2").Status.Phase)
+	assert.Empty(t, w.r.building.claims, "nothing is remembered of what was built")
+}
+
+// meanwhile does something before an object is made.
+type meanwhile struct {
+	client.Client
+	before func(kind string)
+}
+
+func (m *meanwhile) Create(ctx context.Context, object client.Object, opts ...client.CreateOption) error {
+	gvk, err := m.GroupVersionKindFor(object)
+	if err != nil {
+		return err
+	}
+	m.before(gvk.Kind)
+	return m.Client.Create(ctx, object, opts...)
 }
 
 func TestPlaceFreed(t *testing.T) {

@@ -78,6 +78,7 @@ func partsOf(claim *v1alpha1.SandboxClaim, serviceStands *corev1.Service, deploy
 // the cache has of them, which may be older.
 func (r *Reconciler) apply(ctx context.Context, w *work) (lifecycle.Observed, time.Duration, error) {
 	claim := w.claim
+	r.building.add(claim) // before the claim is confirmed, so that whoever is admitted after its end knows of this
 	var seen lifecycle.Observed
 	service, deployment := &corev1.Service{}, &appsv1.Deployment{}
 	for _, p := range partsOf(claim, service, deployment) {
@@ -167,6 +168,7 @@ func (r *Reconciler) repair(ctx context.Context, claim *v1alpha1.SandboxClaim, p
 	maps.Copy(labels, p.built.GetLabels())
 	p.stands.SetLabels(labels)
 	p.mend()
+	stood := p.stands.GetResourceVersion()
 	err := r.Host.Update(ctx, p.stands)
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
@@ -174,7 +176,9 @@ func (r *Reconciler) repair(ctx context.Context, claim *v1alpha1.SandboxClaim, p
 	case err != nil:
 		return refused(err, seen)
 	}
-	r.tellRepair(claim, p, "was changed and is made as it was")
+	if p.stands.GetResourceVersion() != stood { // else a webhook has it its own way, each time
+		r.tellRepair(claim, p, "was changed and is made as it was")
+	}
 	return 0, nil
 }
 
@@ -189,8 +193,8 @@ func refused(err error, seen *lifecycle.Observed) (time.Duration, error) {
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
 		seen.Rejected = status.Status().Message
 		return 0, nil
-	case apierrors.IsForbidden(err): // a quota, or a policy: room may be made
-		seen.PodRefused = status.Status().Message
+	case apierrors.IsForbidden(err), apierrors.IsInternalError(err): // a quota or a policy, or a webhook that does not answer
+		seen.Refused = status.Status().Message
 		return recheck, nil
 	}
 	return 0, err

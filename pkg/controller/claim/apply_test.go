@@ -2,6 +2,7 @@ package claim
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -149,6 +150,15 @@ func TestRefusedObject(t *testing.T) {
 		assert.Equal(t, v1alpha1.PhasePending, w.claim().Status.Phase)
 		assert.Equal(t, v1alpha1.ReasonPodRefused, w.ready().Reason)
 		assert.False(t, w.onHost(&appsv1.Deployment{}))
+	})
+	t.Run("by a webhook that does not answer: waits, in its words", func(t *testing.T) {
+		w := newWorld(t, newClaim())
+		w.refuse["create Deployment"] = apierrors.NewInternalError(errors.New("failed calling webhook"))
+		_, result, err := w.reconcile()
+		require.NoError(t, err)
+		assert.Equal(t, recheck, result.RequeueAfter)
+		assert.Equal(t, v1alpha1.ReasonPodRefused, w.ready().Reason)
+		assert.Contains(t, w.ready().Message, "failed calling webhook")
 	})
 	t.Run("an opened policy that may not be mended: no longer Bound", func(t *testing.T) {
 		w := newWorld(t, newClaim())

@@ -1,6 +1,7 @@
 package claim
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -86,12 +87,58 @@ func TestDueClaimThatWasUsed(t *testing.T) {
 	t.Run("after that: not deleted, and looked at again", func(t *testing.T) {
 		w := boundWorld(t)
 		w.clock.SetTime(began.Add(30 * time.Minute))
-		w.refuse[deleteClaim] = apierrors.NewConflict(schema.GroupResource{Resource: "sandboxclaims"}, claimName, nil)
+		w.r.Claims = &usedBeforeItsEnd{Client: w.r.Claims, use: func() {
+			used := w.claim()
+			used.Status.LastUsedAt = &metav1.MicroTime{Time: began.Add(30 * time.Minute)}
+			require.NoError(t, w.claims.Status().Update(t.Context(), used))
+		}}
 		_, result, err := w.reconcile()
 		require.NoError(t, err)
 		assert.Equal(t, soon, result.RequeueAfter)
 		assert.Empty(t, w.told())
+		assert.Equal(t, v1alpha1.PhaseBound, w.claim().Status.Phase)
 	})
+}
+
+// usedBeforeItsEnd has the claim used just before it is deleted.
+type usedBeforeItsEnd struct {
+	client.Client
+	use func()
+}
+
+func (c *usedBeforeItsEnd) Delete(ctx context.Context, object client.Object, opts ...client.DeleteOption) error {
+	c.use()
+	return c.Client.Delete(ctx, object, opts...)
+}
+
+// A deadline may pass while a claim is worked on for another reason.
+func TestDueWhileItIsReconciled(t *testing.T) {
+	w := boundWorld(t)
+	w.clock.SetTime(began.Add(30*time.Minute - time.Millisecond))
+	require.NoError(t, w.host.Delete(t.Context(), w.deployment()))
+	w.r.Host = &meanwhile{Client: w.r.Host, before: func(string) { w.clock.SetTime(began.Add(30*time.Minute + time.Millisecond)) }}
+	w.refuse["create Deployment"] = apierrors.NewForbidden(schema.GroupResource{Resource: "deployments"}, sandboxName, assert.AnError)
+	claim := w.claim()
+	claim.Status.ReleaseAt = &metav1.MicroTime{Time: began.Add(30 * time.Minute)}
+	require.NoError(t, w.claims.Status().Update(t.Context(), claim))
+	_, result, err := w.reconcile()
+	require.NoError(t, err)
+	assert.Equal(t, atOnce, result.RequeueAfter, "it is not forgotten")
+	did, _, err := w.reconcile()
+	require.NoError(t, err)
+	assert.Contains(t, did, deleteClaim)
+}
+
+func TestUnbuildableForTooLong(t *testing.T) {
+	w := newWorld(t, newClaim())
+	w.refuse["create Service"] = apierrors.NewServiceUnavailable("the server is not there")
+	_, _, err := w.reconcile()
+	require.Error(t, err)
+	w.clock.SetTime(began.Add(30 * time.Minute))
+	_, _, err = w.reconcile()
+	require.Error(t, err)
+	assert.Equal(t, v1alpha1.PhaseFailed, w.claim().Status.Phase, "what cannot be built holds no slot for ever")
+	assert.Equal(t, v1alpha1.ReasonSandboxNeverReady, w.ready().Reason)
 }
 
 func TestPendingForTooLong(t *testing.T) {

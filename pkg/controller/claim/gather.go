@@ -16,7 +16,7 @@ import (
 // gather reads what an admission is decided on, but for the queue. What the cache misses is confirmed by a live read, since
 // a refusal is for good and a cache may lag behind whoever created the class a moment ago.
 func (r *Reconciler) gather(ctx context.Context, w *work) (lifecycle.Admission, error) {
-	if w.runtime == nil {
+	if w.runtime == nil || !w.runtime.SandboxesEnabled() {
 		var err error
 		if w.runtime, err = r.runtime(ctx, r.HostLive, w.claim); err != nil {
 			return lifecycle.Admission{}, err

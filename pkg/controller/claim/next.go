@@ -38,11 +38,10 @@ func gone() predicate.Predicate {
 	}
 }
 
-// sandboxTermsChanged lets pass what changes how a runtime's claims live. That it is there, or has gone, is no change of terms.
+// sandboxTermsChanged lets pass what changes how a runtime's claims live: without it, they live by the defaults.
 func sandboxTermsChanged() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false },
-		DeleteFunc: func(event.DeleteEvent) bool { return false },
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			before, after := e.ObjectOld.(*omniav1alpha1.AgentRuntime), e.ObjectNew.(*omniav1alpha1.AgentRuntime)
 			return !equality.Semantic.DeepEqual(before.Spec.Sandbox, after.Spec.Sandbox)
@@ -84,7 +83,7 @@ func (r *Reconciler) next(ctx context.Context, namespace, runtimeName string) []
 	return out
 }
 
-// claimsOfRuntime gives all of a runtime's claims: its ceilings, and how long they may go untouched, have changed.
+// claimsOfRuntime gives all of a runtime's claims: its ceilings, or how long they may go untouched, have changed.
 func (r *Reconciler) claimsOfRuntime(ctx context.Context, runtime client.Object) []reconcile.Request {
 	var claims v1alpha1.SandboxClaimList
 	if err := r.Claims.List(ctx, &claims, client.InNamespace(runtime.GetNamespace()), client.MatchingFields{claimsByRuntime: runtime.GetName()},

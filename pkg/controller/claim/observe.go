@@ -32,7 +32,7 @@ func (r *Reconciler) observe(ctx context.Context, claim *v1alpha1.SandboxClaim, 
 	told := rolloutOf(deployment)
 	seen.Deployment = sandbox.Record(deployment)
 	seen.DeploymentReady = told.ready
-	seen.PodRefused = told.refusal
+	seen.Refused = told.refusal
 	if told.ready {
 		routed, err := r.routed(ctx, service)
 		if seen.Routed = routed; err != nil || routed {

@@ -1,5 +1,5 @@
 // Package claim reconciles SandboxClaims: it reads what there is, asks pkg/lifecycle what is due, applies what
-// pkg/sandbox built, and writes the claim's status once. It refuses to decide: a rule of the specification that is
+// pkg/sandbox built, and writes the claim's status where it changed. It refuses to decide: a rule of the specification that is
 // found here is in the wrong place.
 package claim
 
@@ -27,6 +27,8 @@ const (
 	recheck = 10 * time.Second
 	// soon is when to look again at what changed under a write.
 	soon = time.Second
+	// atOnce is when to look again at what came due a moment ago.
+	atOnce = time.Millisecond
 	// admissionLocks is among how many locks the runtimes share themselves out.
 	admissionLocks = 64
 )
@@ -47,6 +49,8 @@ type Reconciler struct {
 	// admissions has one claim of a runtime at a time decided on, so that none is admitted on another's slot.
 	admissions keymutex.KeyMutex
 	takeover   takeover
+	// building are the claims for which a Deployment may be under way at this moment, by their runtime.
+	building building
 }
 
 var _ reconcile.Reconciler = &Reconciler{}
@@ -74,9 +78,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 }
 
 func (r *Reconciler) reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	if err := r.takeover.complete(ctx, r); err != nil {
-		return reconcile.Result{}, err
-	}
 	claim := &v1alpha1.SandboxClaim{}
 	if err := r.Claims.Get(ctx, request.NamespacedName, claim); apierrors.IsNotFound(err) {
 		r.leases.forget(request.NamespacedName)
@@ -95,6 +96,7 @@ func (r *Reconciler) reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil {
 		return reconcile.Result{}, err
 	}
+	defer r.building.remove(claim)
 	w := &work{claim: claim, before: claim.DeepCopy(), runtime: runtime}
 	if w.end, _ = lifecycle.Due(claim, runtime, r.Clock.Now()); w.end.Delete {
 		return r.end(ctx, claim)
@@ -110,9 +112,20 @@ func (r *Reconciler) reconcile(ctx context.Context, request reconcile.Request) (
 	if !written {
 		after = soon
 	}
-	_, leaseEnds := r.unwaited(claim)
-	_, due := lifecycle.Due(claim, w.runtime, r.Clock.Now())
-	return reconcile.Result{RequeueAfter: soonest(after, leaseEnds, due)}, nil
+	return reconcile.Result{RequeueAfter: soonest(after, r.timeLeft(w))}, nil
+}
+
+// timeLeft is how long it is until time alone concerns the claim: at once, if that was while it was worked on.
+func (r *Reconciler) timeLeft(w *work) time.Duration {
+	unwaited, leaseEnds := r.unwaited(w.claim)
+	end, due := lifecycle.Due(w.claim, w.runtime, r.Clock.Now())
+	switch {
+	case end.Now() && w.end.Now():
+		return soon // it could not be carried out
+	case end.Now(), unwaited:
+		return atOnce
+	}
+	return soonest(leaseEnds, due)
 }
 
 // soonest is the shortest of several delays of which zero is none.
@@ -142,6 +155,9 @@ func (r *Reconciler) advance(ctx context.Context, w *work) (time.Duration, error
 	}
 	seen, after, err := r.apply(ctx, w)
 	if err != nil {
+		if w.end.Failed != nil && !errors.Is(err, errChanged) {
+			r.report(w.claim, *w.end.Failed) // what cannot be built for so long holds no slot
+		}
 		return 0, err
 	}
 	r.report(w.claim, w.end.Instead(w.claim.Status.Phase, lifecycle.Stand(seen)))

@@ -1,6 +1,7 @@
 package claim
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	omniav1alpha1 "github.com/altairalabs/omnia-sandboxes/apis/omnia/v1alpha1"
 	"github.com/altairalabs/omnia-sandboxes/apis/sandbox/v1alpha1"
 )
 
@@ -124,6 +126,39 @@ func TestCacheMisses(t *testing.T) {
 		w.settle()
 		assert.Equal(t, v1alpha1.ReasonClassNotFound, w.ready().Reason)
 	})
+	t.Run("a cluster class named, and a namespaced one of that name: no fallback", func(t *testing.T) {
+		w := newWorld(t, newClaim())
+		require.NoError(t, w.claims.Delete(t.Context(), shellClass()))
+		require.NoError(t, w.claims.Create(t.Context(), &v1alpha1.SandboxClass{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "shell"}, Spec: shellClass().Spec}))
+		w.settle()
+		assert.Equal(t, v1alpha1.ReasonClassNotFound, w.ready().Reason)
+	})
+	t.Run("a class of that name in another namespace: failed", func(t *testing.T) {
+		claim := newClaim()
+		claim.Spec.ClassRef.Kind = v1alpha1.SandboxClassKind
+		w := newWorld(t, claim)
+		require.NoError(t, w.claims.Create(t.Context(), &v1alpha1.SandboxClass{ObjectMeta: metav1.ObjectMeta{Namespace: "others", Name: "shell"}, Spec: shellClass().Spec}))
+		w.settle()
+		assert.Equal(t, v1alpha1.ReasonClassNotFound, w.ready().Reason)
+	})
+	t.Run("a runtime of that name in another namespace: failed", func(t *testing.T) {
+		w := newWorld(t, newClaim())
+		require.NoError(t, w.host.Delete(t.Context(), enabledRuntime()))
+		elsewhere := enabledRuntime()
+		elsewhere.Namespace = "others"
+		require.NoError(t, w.host.Create(t.Context(), elsewhere))
+		w.settle()
+		assert.Equal(t, v1alpha1.ReasonAgentRuntimeNotFound, w.ready().Reason)
+	})
+	t.Run("a runtime that the cache still has as forbidding sandboxes: read live, admitted", func(t *testing.T) {
+		w := newWorld(t, newClaim())
+		forbidding := enabledRuntime()
+		forbidding.Spec.Sandbox.Enabled = false
+		w.r.Host = &oldRuntime{Client: w.r.Host, runtime: forbidding}
+		_, _, err := w.reconcile()
+		require.NoError(t, err)
+		assert.Equal(t, v1alpha1.PhasePending, w.claim().Status.Phase)
+	})
 	t.Run("a cluster without the AgentRuntime CRD: an error, not the claim's failure", func(t *testing.T) {
 		w := newWorld(t, newClaim())
 		w.refuse["get AgentRuntime"] = &apimeta.NoKindMatchError{}
@@ -140,6 +175,31 @@ func TestCacheMisses(t *testing.T) {
 		assert.Equal(t, []string{"read SandboxClaim", "create Deployment", "read Deployment"}, did)
 		assert.Equal(t, v1alpha1.ReasonCreating, w.ready().Reason)
 	})
+}
+
+// oldRuntime is a cache that has an AgentRuntime as it was.
+type oldRuntime struct {
+	client.Client
+	runtime *omniav1alpha1.AgentRuntime
+}
+
+func (c *oldRuntime) Get(ctx context.Context, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
+	if runtime, ok := into.(*omniav1alpha1.AgentRuntime); ok {
+		c.runtime.DeepCopyInto(runtime)
+		return nil
+	}
+	return c.Client.Get(ctx, key, into, opts...)
+}
+
+func TestRefusedMount_MakesNothing(t *testing.T) {
+	claim := newClaim()
+	claim.Spec.Mounts = []v1alpha1.SandboxMount{{Role: "project", ID: "shop", Path: "p"}}
+	w := newWorld(t, claim)
+	w.settle()
+	assert.Equal(t, v1alpha1.ReasonMountNotGranted, w.ready().Reason)
+	for _, object := range []client.Object{&appsv1.Deployment{}, &corev1.Service{}, &networkingv1.NetworkPolicy{}} {
+		assert.False(t, w.onHost(object), "%T", object)
+	}
 }
 
 func TestWithdrawal(t *testing.T) {

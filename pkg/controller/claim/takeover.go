@@ -18,11 +18,18 @@ import (
 // catchUpPoll is how often the cache is asked whether it holds what the last leader wrote. It does within milliseconds.
 const catchUpPoll = 10 * time.Millisecond
 
-// takeover holds up the first reconcile until the cache holds what the last leader wrote: it might have admitted a claim
+// takeover holds up the first admission until the cache holds what the last leader wrote: it might have admitted a claim
 // a moment ago, whose slot would else be given twice. The zero value is ready.
 type takeover struct {
 	mu   sync.Mutex
 	done bool
+}
+
+// renew has the next admission wait again, after a write of which nobody knows whether it was made.
+func (t *takeover) renew() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.done = false
 }
 
 func (t *takeover) complete(ctx context.Context, r *Reconciler) error {

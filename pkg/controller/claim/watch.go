@@ -11,12 +11,14 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/keymutex"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -54,6 +56,9 @@ func Add(ctx context.Context, host manager.Manager, claims cluster.Cluster, opti
 	if err := addIndexes(ctx, host.GetFieldIndexer(), claims.GetFieldIndexer()); err != nil {
 		return err
 	}
+	if err := warm(ctx, host.GetCache(), claims.GetCache()); err != nil {
+		return err
+	}
 	r := &Reconciler{
 		Claims: claims.GetClient(), ClaimsLive: claims.GetAPIReader(),
 		Host: host.GetClient(), HostLive: host.GetAPIReader(),
@@ -82,6 +87,28 @@ func Add(ctx context.Context, host manager.Manager, claims cluster.Cluster, opti
 	}
 	if err := host.Add(&gaugeSource{claims: claims.GetClient(), clock: options.Clock}); err != nil {
 		return fmt.Errorf("adding the claims' gauges: %w", err)
+	}
+	return nil
+}
+
+// warm has the caches filled before the Lease is there, so that a replica that takes over begins at once. The controller's
+// own warm-up would fill its queue besides, with each claim that ever was.
+func warm(ctx context.Context, host, claims cache.Cache) error {
+	for _, informed := range []struct {
+		by      cache.Cache
+		objects []client.Object
+	}{
+		{claims, []client.Object{&v1alpha1.SandboxClaim{}, &v1alpha1.SandboxClass{}, &v1alpha1.ClusterSandboxClass{}}},
+		{host, []client.Object{
+			&omniav1alpha1.AgentRuntime{}, &networkingv1.NetworkPolicy{}, &corev1.Service{}, &appsv1.Deployment{}, &discoveryv1.EndpointSlice{}, &corev1.Pod{},
+		}},
+	} {
+		for _, object := range informed.objects {
+			// A cluster without Omnia's kinds is told of when one is needed.
+			if _, err := informed.by.GetInformer(ctx, object, cache.BlockUntilSynced(false)); err != nil && !apimeta.IsNoMatchError(err) {
+				return fmt.Errorf("filling the cache of %T: %w", object, err)
+			}
+		}
 	}
 	return nil
 }
