@@ -86,41 +86,51 @@ func (c queueCase) check(t *testing.T) {
 	}
 }
 
-func TestQueue_MaxConcurrent(t *testing.T) {
-	concurrent := func(uids ...types.UID) map[types.UID]Limit {
-		wait := map[types.UID]Limit{}
-		for _, uid := range uids {
-			wait[uid] = LimitConcurrent
-		}
-		return wait
+// eachWaits is what these claims wait for.
+func eachWaits(limit Limit, uids ...types.UID) map[types.UID]Limit {
+	wait := map[types.UID]Limit{}
+	for _, uid := range uids {
+		wait[uid] = limit
 	}
+	return wait
+}
+
+func TestQueue_MaxConcurrent(t *testing.T) {
 	two := []v1alpha1.SandboxClaim{waiter("a", 0), waiter("b", 1)}
 	tests := map[string]queueCase{
 		"room for all: all are admitted": {runtime: ceilings(2, 3), claims: two, next: []types.UID{"a", "b"}},
-		"no room: all wait":              {runtime: ceilings(1, 3), claims: append([]v1alpha1.SandboxClaim{holder("x")}, two...), wait: concurrent("a", "b")},
-		"one slot free: one, the oldest": {runtime: ceilings(2, 3), claims: append([]v1alpha1.SandboxClaim{holder("x")}, two...), next: []types.UID{"a"}, wait: concurrent("b")},
-		"maxConcurrent 0: none":          {runtime: ceilings(0, 3), claims: two, wait: concurrent("a", "b")},
-		"a negative maxConcurrent: none": {runtime: ceilings(-1, 3), claims: two, wait: concurrent("a", "b")},
-		"no runtime: none":               {claims: two, wait: concurrent("a", "b")},
+		"no room: all wait":              {runtime: ceilings(1, 3), claims: append([]v1alpha1.SandboxClaim{holder("x")}, two...), wait: eachWaits(LimitConcurrent, "a", "b")},
+		"one slot free: one, the oldest": {runtime: ceilings(2, 3), claims: append([]v1alpha1.SandboxClaim{holder("x")}, two...), next: []types.UID{"a"}, wait: eachWaits(LimitConcurrent, "b")},
+		"maxConcurrent 0: none":          {runtime: ceilings(0, 3), claims: two, wait: eachWaits(LimitConcurrent, "a", "b")},
+		"a negative maxConcurrent: none": {runtime: ceilings(-1, 3), claims: two, wait: eachWaits(LimitConcurrent, "a", "b")},
+		"no runtime: none":               {claims: two, wait: eachWaits(LimitConcurrent, "a", "b")},
 		"maxConcurrent unset: ten at once": {
 			runtime: &omniav1alpha1.AgentRuntime{},
 			claims: []v1alpha1.SandboxClaim{
 				holder("1"), holder("2"), holder("3"), holder("4"), holder("5"), holder("6"), holder("7"), holder("8"),
 				waiter("a", 0), waiter("b", 1), waiter("c", 2),
 			},
-			next: []types.UID{"a", "b"}, wait: concurrent("c"),
+			next: []types.UID{"a", "b"}, wait: eachWaits(LimitConcurrent, "c"),
 		},
 		"as many as there are free slots": {
 			runtime: ceilings(3, 3), claims: []v1alpha1.SandboxClaim{holder("x"), waiter("a", 0), waiter("b", 1), waiter("c", 2)},
-			next: []types.UID{"a", "b"}, wait: concurrent("c"),
+			next: []types.UID{"a", "b"}, wait: eachWaits(LimitConcurrent, "c"),
 		},
+	}
+	for name, tt := range tests {
+		t.Run(name, tt.check)
+	}
+}
+
+func TestQueue_Order(t *testing.T) {
+	tests := map[string]queueCase{
 		"oldest first, by queuedAt and not by place, name or creation": {
 			runtime: ceilings(2, 3),
 			claims: []v1alpha1.SandboxClaim{
 				waiter("a", 3, func(c *v1alpha1.SandboxClaim) { c.CreationTimestamp.Time = now.Add(-time.Hour) }),
 				waiter("c", 1), waiter("b", 2),
 			},
-			next: []types.UID{"c", "b"}, wait: concurrent("a"),
+			next: []types.UID{"c", "b"}, wait: eachWaits(LimitConcurrent, "a"),
 		},
 		"queued within a second: by the microsecond": {
 			runtime: ceilings(1, 3),
@@ -128,30 +138,38 @@ func TestQueue_MaxConcurrent(t *testing.T) {
 				waiter("a", 0, func(c *v1alpha1.SandboxClaim) { c.Status.QueuedAt = at(2 * time.Microsecond) }),
 				waiter("b", 0, func(c *v1alpha1.SandboxClaim) { c.Status.QueuedAt = at(time.Microsecond) }),
 			},
-			next: []types.UID{"b"}, wait: concurrent("a"),
+			next: []types.UID{"b"}, wait: eachWaits(LimitConcurrent, "a"),
 		},
 		"queued at the same moment: by UID": {
 			runtime: ceilings(1, 3), claims: []v1alpha1.SandboxClaim{waiter("b", 0), waiter("a", 0)},
-			next: []types.UID{"a"}, wait: concurrent("b"),
+			next: []types.UID{"a"}, wait: eachWaits(LimitConcurrent, "b"),
 		},
+	}
+	for name, tt := range tests {
+		t.Run(name, tt.check)
+	}
+}
+
+func TestQueue_MaxConcurrent_BesideWhatWasAdmitted(t *testing.T) {
+	tests := map[string]queueCase{
 		"a Pending claim holds a slot": {
-			runtime: ceilings(1, 3), claims: []v1alpha1.SandboxClaim{holder("x", in(v1alpha1.PhasePending)), waiter("a", 0)}, wait: concurrent("a"),
+			runtime: ceilings(1, 3), claims: []v1alpha1.SandboxClaim{holder("x", in(v1alpha1.PhasePending)), waiter("a", 0)}, wait: eachWaits(LimitConcurrent, "a"),
 		},
 		"an admitted claim that lost its phase holds its slot, and is not admitted again": {
-			runtime: ceilings(1, 3), claims: []v1alpha1.SandboxClaim{holder("x", in("")), waiter("a", 0)}, wait: concurrent("a"),
+			runtime: ceilings(1, 3), claims: []v1alpha1.SandboxClaim{holder("x", in("")), waiter("a", 0)}, wait: eachWaits(LimitConcurrent, "a"),
 		},
 		"an admitted claim whose Deployment stands holds one slot, not two": {
 			runtime: ceilings(2, 3), claims: []v1alpha1.SandboxClaim{holder("x"), waiter("a", 0)}, standing: []types.UID{"x"}, next: []types.UID{"a"},
 		},
 		"a ceiling lowered below what stands: nothing admitted is refused, and nobody follows": {
-			runtime: ceilings(1, 3), claims: []v1alpha1.SandboxClaim{holder("x"), holder("y"), holder("z"), waiter("a", 0)}, wait: concurrent("a"),
+			runtime: ceilings(1, 3), claims: []v1alpha1.SandboxClaim{holder("x"), holder("y"), holder("z"), waiter("a", 0)}, wait: eachWaits(LimitConcurrent, "a"),
 		},
 		"a lowered ceiling, and one of those above it gone: still nobody follows": {
-			runtime: ceilings(1, 3), claims: []v1alpha1.SandboxClaim{holder("x"), waiter("a", 0)}, wait: concurrent("a"),
+			runtime: ceilings(1, 3), claims: []v1alpha1.SandboxClaim{holder("x"), waiter("a", 0)}, wait: eachWaits(LimitConcurrent, "a"),
 		},
 		"a ceiling raised: the oldest waiters move, as many as it was raised by": {
 			runtime: ceilings(3, 3), claims: []v1alpha1.SandboxClaim{holder("x"), waiter("a", 0, in(v1alpha1.PhaseQueued)), waiter("b", 1, in(v1alpha1.PhaseQueued)), waiter("c", 2)},
-			next: []types.UID{"a", "b"}, wait: concurrent("c"),
+			next: []types.UID{"a", "b"}, wait: eachWaits(LimitConcurrent, "c"),
 		},
 	}
 	for name, tt := range tests {
@@ -181,81 +199,23 @@ func TestQueue_SlotsOfWhatEnds(t *testing.T) {
 }
 
 func TestQueue_SessionLimits(t *testing.T) {
-	session := func(wait Limit, uids ...types.UID) map[types.UID]Limit {
-		out := map[types.UID]Limit{}
-		for _, uid := range uids {
-			out[uid] = wait
-		}
-		return out
-	}
 	s := of("s")
 	tests := map[string]queueCase{
 		"a session's claims are admitted oldest first, and the rest waits": {
 			runtime: ceilings(9, 2), claims: []v1alpha1.SandboxClaim{waiter("c", 2, s), waiter("b", 1, s), waiter("a", 0, s)},
-			next: []types.UID{"a", "b"}, wait: session(LimitPerSession, "c"),
+			next: []types.UID{"a", "b"}, wait: eachWaits(LimitPerSession, "c"),
 		},
 		"maxPerSession unset: three": {
 			runtime: &omniav1alpha1.AgentRuntime{}, claims: []v1alpha1.SandboxClaim{holder("x", s), holder("y", s), waiter("a", 0, s), waiter("b", 1, s)},
-			next: []types.UID{"a"}, wait: session(LimitPerSession, "b"),
+			next: []types.UID{"a"}, wait: eachWaits(LimitPerSession, "b"),
 		},
-		"maxPerSession 0: none": {runtime: ceilings(9, 0), claims: []v1alpha1.SandboxClaim{waiter("a", 0)}, wait: session(LimitPerSession, "a")},
+		"maxPerSession 0: none": {runtime: ceilings(9, 0), claims: []v1alpha1.SandboxClaim{waiter("a", 0)}, wait: eachWaits(LimitPerSession, "a")},
 		"another session's claims: not counted": {
 			runtime: ceilings(9, 1), claims: []v1alpha1.SandboxClaim{holder("x"), waiter("a", 0), waiter("b", 1)}, next: []types.UID{"a", "b"},
 		},
 		"whatever their sandbox: counted": {
 			runtime: ceilings(9, 1), claims: []v1alpha1.SandboxClaim{holder("x", s, instances("browser/default", 1)), waiter("a", 0, s, instances("shell/default", 1))},
-			wait: session(LimitPerSession, "a"),
-		},
-		"maxInstances: the newer instance waits, another sandbox does not": {
-			runtime: ceilings(9, 9),
-			claims: []v1alpha1.SandboxClaim{
-				waiter("a", 0, s, instances("shell/default", 1)), waiter("b", 1, s, instances("shell/second", 1)), waiter("c", 2, s, instances("browser/default", 1)),
-			},
-			next: []types.UID{"a", "c"}, wait: session(LimitInstances, "b"),
-		},
-		"another session's instances: not counted": {
-			runtime: ceilings(9, 9), claims: []v1alpha1.SandboxClaim{holder("x", instances("shell/default", 1)), waiter("a", 0, s, instances("shell/default", 1))},
-			next: []types.UID{"a"},
-		},
-		"both limits full: maxPerSession is named": {
-			runtime: ceilings(9, 1), claims: []v1alpha1.SandboxClaim{holder("x", s), waiter("a", 0, s, instances("shell/second", 1))},
-			wait: session(LimitPerSession, "a"),
-		},
-		"without maxInstances: not held to it": {
-			runtime: ceilings(9, 9), claims: []v1alpha1.SandboxClaim{holder("x", s, instances("shell/1", 1)), waiter("a", 0, s, instances("shell/2", 0))},
-			next: []types.UID{"a"},
-		},
-		"without maxInstances: counted among the others' instances": {
-			runtime: ceilings(9, 9), claims: []v1alpha1.SandboxClaim{holder("x", s, instances("shell/1", 0)), waiter("a", 0, s, instances("shell/2", 1))},
-			wait: session(LimitInstances, "a"),
-		},
-		"each by its own maxInstances, as it was when it was created": {
-			runtime: ceilings(9, 9),
-			claims:  []v1alpha1.SandboxClaim{holder("x", s, instances("shell/1", 1)), waiter("a", 0, s, instances("shell/2", 1)), waiter("b", 1, s, instances("shell/3", 2))},
-			next:    []types.UID{"b"}, wait: session(LimitInstances, "a"),
-		},
-		"an older one that waits for its session: stands in nobody's way": {
-			runtime: ceilings(3, 1), claims: []v1alpha1.SandboxClaim{holder("x", s), waiter("a", 0, s), waiter("b", 1)},
-			next: []types.UID{"b"}, wait: session(LimitPerSession, "a"),
-		},
-		"an older one that waits for its session takes no slot, though only one is free": {
-			runtime: ceilings(2, 1), claims: []v1alpha1.SandboxClaim{holder("x", s), waiter("a", 0, s), waiter("b", 1)},
-			next: []types.UID{"b"}, wait: session(LimitPerSession, "a"),
-		},
-		"an older one that waits for a slot: the younger is not admitted before it": {
-			runtime: ceilings(1, 9), claims: []v1alpha1.SandboxClaim{waiter("a", 0), waiter("b", 1), waiter("c", 2)},
-			next: []types.UID{"a"}, wait: session(LimitConcurrent, "b", "c"),
-		},
-		"one that waits for a slot counts toward its session": {
-			runtime: ceilings(1, 1), claims: []v1alpha1.SandboxClaim{holder("x"), waiter("a", 0, s), waiter("b", 1, s)},
-			wait: map[types.UID]Limit{"a": LimitConcurrent, "b": LimitPerSession},
-		},
-		"one that waits for its session's instances does not count toward its maxPerSession": {
-			runtime: ceilings(9, 2),
-			claims: []v1alpha1.SandboxClaim{
-				holder("x", s, instances("shell/1", 1)), waiter("a", 0, s, instances("shell/2", 1)), waiter("b", 1, s, instances("browser/1", 1)),
-			},
-			next: []types.UID{"b"}, wait: session(LimitInstances, "a"),
+			wait: eachWaits(LimitPerSession, "a"),
 		},
 		"a terminating or failed claim leaves its place in the session, though its Deployment stands": {
 			runtime: ceilings(9, 1), claims: []v1alpha1.SandboxClaim{holder("x", s, terminating), holder("y", s, in(v1alpha1.PhaseFailed)), waiter("a", 0, s)},
@@ -263,11 +223,80 @@ func TestQueue_SessionLimits(t *testing.T) {
 		},
 		"limits lowered below what is admitted: none of them is refused": {
 			runtime: ceilings(9, 1), claims: []v1alpha1.SandboxClaim{holder("x", s, instances("shell/1", 1)), holder("y", s, instances("shell/2", 1)), waiter("a", 0, s)},
-			wait: session(LimitPerSession, "a"),
+			wait: eachWaits(LimitPerSession, "a"),
 		},
 		"maxPerSession raised: the oldest waiter moves": {
 			runtime: ceilings(9, 2), claims: []v1alpha1.SandboxClaim{holder("x", s), waiter("a", 0, s, in(v1alpha1.PhaseQueued)), waiter("b", 1, s, in(v1alpha1.PhaseQueued))},
-			next: []types.UID{"a"}, wait: session(LimitPerSession, "b"),
+			next: []types.UID{"a"}, wait: eachWaits(LimitPerSession, "b"),
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, tt.check)
+	}
+}
+
+func TestQueue_MaxInstances(t *testing.T) {
+	s := of("s")
+	tests := map[string]queueCase{
+		"maxInstances: the newer instance waits, another sandbox does not": {
+			runtime: ceilings(9, 9),
+			claims: []v1alpha1.SandboxClaim{
+				waiter("a", 0, s, instances("shell/default", 1)), waiter("b", 1, s, instances("shell/second", 1)), waiter("c", 2, s, instances("browser/default", 1)),
+			},
+			next: []types.UID{"a", "c"}, wait: eachWaits(LimitInstances, "b"),
+		},
+		"another session's instances: not counted": {
+			runtime: ceilings(9, 9), claims: []v1alpha1.SandboxClaim{holder("x", instances("shell/default", 1)), waiter("a", 0, s, instances("shell/default", 1))},
+			next: []types.UID{"a"},
+		},
+		"without maxInstances: not held to it": {
+			runtime: ceilings(9, 9), claims: []v1alpha1.SandboxClaim{holder("x", s, instances("shell/1", 1)), waiter("a", 0, s, instances("shell/2", 0))},
+			next: []types.UID{"a"},
+		},
+		"without maxInstances: counted among the others' instances": {
+			runtime: ceilings(9, 9), claims: []v1alpha1.SandboxClaim{holder("x", s, instances("shell/1", 0)), waiter("a", 0, s, instances("shell/2", 1))},
+			wait: eachWaits(LimitInstances, "a"),
+		},
+		"each by its own maxInstances, as it was when it was created": {
+			runtime: ceilings(9, 9),
+			claims:  []v1alpha1.SandboxClaim{holder("x", s, instances("shell/1", 1)), waiter("a", 0, s, instances("shell/2", 1)), waiter("b", 1, s, instances("shell/3", 2))},
+			next:    []types.UID{"b"}, wait: eachWaits(LimitInstances, "a"),
+		},
+		"one that waits for its session's instances does not count toward its maxPerSession": {
+			runtime: ceilings(9, 2),
+			claims: []v1alpha1.SandboxClaim{
+				holder("x", s, instances("shell/1", 1)), waiter("a", 0, s, instances("shell/2", 1)), waiter("b", 1, s, instances("browser/1", 1)),
+			},
+			next: []types.UID{"b"}, wait: eachWaits(LimitInstances, "a"),
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, tt.check)
+	}
+}
+
+func TestQueue_SeveralLimits(t *testing.T) {
+	s := of("s")
+	tests := map[string]queueCase{
+		"both limits full: maxPerSession is named": {
+			runtime: ceilings(9, 1), claims: []v1alpha1.SandboxClaim{holder("x", s), waiter("a", 0, s, instances("shell/second", 1))},
+			wait: eachWaits(LimitPerSession, "a"),
+		},
+		"an older one that waits for its session: stands in nobody's way": {
+			runtime: ceilings(3, 1), claims: []v1alpha1.SandboxClaim{holder("x", s), waiter("a", 0, s), waiter("b", 1)},
+			next: []types.UID{"b"}, wait: eachWaits(LimitPerSession, "a"),
+		},
+		"an older one that waits for its session takes no slot, though only one is free": {
+			runtime: ceilings(2, 1), claims: []v1alpha1.SandboxClaim{holder("x", s), waiter("a", 0, s), waiter("b", 1)},
+			next: []types.UID{"b"}, wait: eachWaits(LimitPerSession, "a"),
+		},
+		"an older one that waits for a slot: the younger is not admitted before it": {
+			runtime: ceilings(1, 9), claims: []v1alpha1.SandboxClaim{waiter("a", 0), waiter("b", 1), waiter("c", 2)},
+			next: []types.UID{"a"}, wait: eachWaits(LimitConcurrent, "b", "c"),
+		},
+		"one that waits for a slot counts toward its session": {
+			runtime: ceilings(1, 1), claims: []v1alpha1.SandboxClaim{holder("x"), waiter("a", 0, s), waiter("b", 1, s)},
+			wait: map[types.UID]Limit{"a": LimitConcurrent, "b": LimitPerSession},
 		},
 	}
 	for name, tt := range tests {

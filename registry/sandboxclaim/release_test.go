@@ -141,12 +141,12 @@ func TestReleaseTakesTheRuntimesGrace(t *testing.T) {
 
 func TestReleaseIsOfTheSessionsClaimsAlone(t *testing.T) {
 	w := newWorld(t, 10)
-	w.hold("s", "shell/a", "shell/b")
+	w.hold("ended", "shell/a", "shell/b")
 	w.hold("other", "shell/a")
-	got, err := w.release(w.agent(), anyClaim, ofSession("s"))
+	got, err := w.release(w.agent(), anyClaim, ofSession("ended"))
 	require.NoError(t, err)
 	assert.Len(t, got.Claims, 2)
-	got, err = w.release(w.agent(), anyClaim, ofSession("s"))
+	got, err = w.release(w.agent(), anyClaim, ofSession("ended"))
 	require.NoError(t, err, "nothing to release is success")
 	assert.Empty(t, got.Claims)
 
@@ -157,7 +157,7 @@ func TestReleaseIsOfTheSessionsClaimsAlone(t *testing.T) {
 		_, err = w.release(w.as("stranger"), other.Name, spec)
 		requireStatus(t, err, http.StatusForbidden, metav1.StatusReasonForbidden)
 	}
-	for _, spec := range []sandbox.SandboxReleaseSpec{ofSession("s"), cancelling(ofSession("s"))} {
+	for _, spec := range []sandbox.SandboxReleaseSpec{ofSession("ended"), cancelling(ofSession("ended"))} {
 		_, err = w.release(w.as("stranger"), anyClaim, spec)
 		requireStatus(t, err, http.StatusForbidden, metav1.StatusReasonForbidden)
 	}

@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"os"
 	"testing"
 
@@ -18,13 +19,20 @@ import (
 
 var shared struct {
 	cluster *framework.Cluster
-	images  error
+	// prepared is why the node could not be made ready for sandboxes.
+	prepared error
 }
 
 func TestMain(m *testing.M) {
 	os.Exit(framework.Main(m, framework.ServerOptions{Storage: framework.EmbeddedEtcd}, func(c *framework.Cluster, _ *framework.Servers) {
-		shared.cluster, shared.images = c, c.LoadSampleImages(context.Background())
+		shared.cluster, shared.prepared = c, prepare(context.Background(), c)
 	}))
+}
+
+// prepare makes the node ready for sandboxes: a test that was killed may have left it cordoned.
+func prepare(ctx context.Context, c *framework.Cluster) error {
+	_, err := c.Kubectl(ctx, "uncordon", "--selector="+framework.RealNodes)
+	return errors.Join(err, c.LoadSampleImages(ctx))
 }
 
 const (
@@ -43,7 +51,7 @@ type world struct {
 
 func newWorld(t *testing.T, change func(*v1alpha1.SandboxClassSpec)) *world {
 	t.Helper()
-	require.NoError(t, shared.images)
+	require.NoError(t, shared.prepared)
 	w := &world{Cluster: shared.cluster, t: t}
 	w.namespace = w.Namespace(t)
 	class := framework.MakeClass("real-" + w.namespace).OnRealNodes().With(change)

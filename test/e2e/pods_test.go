@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -131,12 +132,12 @@ func TestPod_Lost_TheSameClaimIsBoundAgainAtTheSameAddress(t *testing.T) {
 // pod is the claim's one pod that is not ending.
 func (w *world) pod(claim *v1alpha1.SandboxClaim) *corev1.Pod {
 	w.t.Helper()
-	pods, err := w.Kube.CoreV1().Pods(w.namespace).List(w.t.Context(), metav1.ListOptions{LabelSelector: v1alpha1.LabelClaimUID + "=" + string(claim.UID)})
+	pods, err := w.PodsOf(w.t.Context(), w.namespace, claim.UID)
 	require.NoError(w.t, err)
 	var living []*corev1.Pod
-	for i := range pods.Items {
-		if pods.Items[i].DeletionTimestamp == nil {
-			living = append(living, &pods.Items[i])
+	for i := range pods {
+		if pods[i].DeletionTimestamp == nil {
+			living = append(living, &pods[i])
 		}
 	}
 	require.Len(w.t, living, 1)
@@ -151,14 +152,20 @@ func TestNode_Drained_TheClaimWaitsInTheSchedulersWords_AndIsBoundWhenTheNodeIsB
 		_, err := w.Kubectl(context.Background(), "uncordon", node)
 		assert.NoError(t, err)
 	})
-	_, err := w.Kubectl(t.Context(), "drain", node, "--pod-selector="+v1alpha1.LabelClaimUID+"="+string(claim.UID), "--delete-emptydir-data", "--timeout=60s")
+	_, err := w.Kubectl(t.Context(), "drain", node, "--pod-selector="+framework.OfClaim(claim.UID).LabelSelector, "--delete-emptydir-data", "--timeout=60s")
 	require.NoError(t, err)
-	told, refused := w.told(v1alpha1.ReasonUnschedulable)
-	require.NoError(t, refused)
-	assert.Contains(t, told, "unschedulable")
-	waits := w.Claim(t, w.namespace, claim.Name, framework.InPhase(v1alpha1.PhasePending))
-	assert.Equal(t, v1alpha1.ReasonUnschedulable, framework.Reason(waits))
-	assert.Equal(t, told, framework.Message(waits))
+	// The scheduler may say it in other words each time.
+	type words struct{ Told, Stands string }
+	framework.Eventually(t, framework.BoundTimeout, "whoever waits is told what stands on the claim", func(ctx context.Context) (words, error) {
+		told, refused := w.told(v1alpha1.ReasonUnschedulable)
+		require.NoError(t, refused)
+		waits, err := w.Sandbox.SandboxV1alpha1().SandboxClaims(w.namespace).Get(ctx, claim.Name, metav1.GetOptions{})
+		if err != nil {
+			return words{}, err
+		}
+		assert.Equal(t, v1alpha1.PhasePending, waits.Status.Phase)
+		return words{told, framework.Message(waits)}, nil
+	}, func(now words) bool { return now.Told == now.Stands && strings.Contains(now.Told, "unschedulable") })
 
 	_, err = w.Kubectl(t.Context(), "uncordon", node)
 	require.NoError(t, err)

@@ -39,10 +39,7 @@ func TestStrangerPod_IsRefused(t *testing.T) {
 func TestPod_Shape(t *testing.T) {
 	w := newWorld(t, func(s *v1alpha1.SandboxClassSpec) { s.Filesystem = &v1alpha1.Filesystem{ReadOnlyRoot: true} })
 	claim := w.bound("shape")
-	pods, err := w.Kube.CoreV1().Pods(w.namespace).List(t.Context(), metav1.ListOptions{LabelSelector: v1alpha1.LabelClaimUID + "=" + string(claim.UID)})
-	require.NoError(t, err)
-	require.Len(t, pods.Items, 1)
-	pod := &pods.Items[0]
+	pod := w.pod(claim)
 	assert.Equal(t, "shape", pod.Labels[v1alpha1.LabelSession])
 	require.Len(t, pod.Spec.Containers, 1)
 	for _, mount := range pod.Spec.Containers[0].VolumeMounts {

@@ -1,6 +1,7 @@
 package framework
 
 import (
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -67,7 +68,7 @@ func (h *History) add(object any, gone bool) {
 func (h *History) All() []Sighting {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.seen[:len(h.seen):len(h.seen)]
+	return slices.Clip(h.seen)
 }
 
 // Of is what was seen of one claim.

@@ -10,8 +10,9 @@ import (
 	"time"
 )
 
-// lockTimeout is how long a set of servers waits for another one's tests to end.
-const lockTimeout = 15 * time.Minute
+// lockTimeout is how long a set of servers waits for another one's tests to end: longer than the longest of them may run,
+// which is test/property's hour.
+const lockTimeout = 65 * time.Minute
 
 // lock waits for its turn to run servers on this cluster. The kernel gives the lock back when the process ends.
 func (c *Cluster) lock(ctx context.Context) (*os.File, error) {

@@ -10,11 +10,28 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
+
+	"github.com/altairalabs/omnia-sandboxes/apis/sandbox/v1alpha1"
 )
 
 // PodTimeout is for a pod to be placed, run and end, on a busy machine.
 const PodTimeout = 2 * time.Minute
+
+// OfClaim selects what was built from a claim.
+func OfClaim(claim types.UID) metav1.ListOptions {
+	return metav1.ListOptions{LabelSelector: v1alpha1.LabelClaimUID + "=" + string(claim)}
+}
+
+// PodsOf are the pods of a claim, those that are ending too.
+func (c *Cluster) PodsOf(ctx context.Context, namespace string, claim types.UID) ([]corev1.Pod, error) {
+	pods, err := c.Kube.CoreV1().Pods(namespace).List(ctx, OfClaim(claim))
+	if err != nil {
+		return nil, err
+	}
+	return pods.Items, nil
+}
 
 // AgentLabels are what Omnia's operator puts on a runtime's pods, and what a sandbox admits.
 func AgentLabels(runtime string) map[string]string {

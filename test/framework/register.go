@@ -207,6 +207,16 @@ func (c *Cluster) deleteEndpoint(ctx context.Context, s *Server) error {
 	return nil
 }
 
+// LeaseHolder is who holds the Lease, as its server calls itself: its host's name, then what is its own. Empty if nobody
+// does.
+func (c *Cluster) LeaseHolder(ctx context.Context) (string, error) {
+	lease, err := c.Kube.CoordinationV1().Leases(SystemNamespace).Get(ctx, ServerName, metav1.GetOptions{})
+	if err != nil {
+		return "", err
+	}
+	return ptr.Deref(lease.Spec.HolderIdentity, ""), nil
+}
+
 // freeLease waits until no other server renews the Lease, which would keep our controllers from ever running, and removes
 // it: a new server would otherwise watch a dead one's Lease for its whole length once more before it takes it.
 func (c *Cluster) freeLease(ctx context.Context) error {

@@ -25,6 +25,10 @@ const (
 	// realNodeLabel marks the node that runs containers.
 	realNodeLabel = "sandbox.omnia/node"
 	realNodeValue = "real"
+
+	// FakeNodes and RealNodes select the ones and the others.
+	FakeNodes = fakeNodeLabel + "=" + fakeNodeValue
+	RealNodes = realNodeLabel + "=" + realNodeValue
 )
 
 // RuntimeWrapper builds an AgentRuntime.

@@ -10,11 +10,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	clientv3 "go.etcd.io/etcd/client/v3"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/altairalabs/omnia-sandboxes/pkg/apiserver"
 	"github.com/altairalabs/omnia-sandboxes/test/framework"
@@ -46,11 +44,8 @@ func TestHA_ThreeReplicasOnEtcdWithTLS_LeaderDeleted_AnotherWorksOn(t *testing.T
 // leader is the pod that runs the controllers.
 func (w *world) leader(t *testing.T) string {
 	t.Helper()
-	lease := framework.Eventually(t, framework.FailoverTimeout, "a replica holds the Lease", func(ctx context.Context) (*coordinationv1.Lease, error) {
-		return w.Kube.CoordinationV1().Leases(framework.SystemNamespace).Get(ctx, framework.ServerName, metav1.GetOptions{})
-	}, func(lease *coordinationv1.Lease) bool { return ptr.Deref(lease.Spec.HolderIdentity, "") != "" })
+	holder := framework.Eventually(t, framework.FailoverTimeout, "a replica holds the Lease", w.LeaseHolder, func(holder string) bool { return holder != "" })
 	// controller-runtime appends a UID to the host's name, which is the pod's.
-	holder := *lease.Spec.HolderIdentity
 	for _, pod := range w.servers() {
 		if len(holder) > len(pod.Name) && holder[:len(pod.Name)] == pod.Name {
 			return pod.Name

@@ -85,10 +85,10 @@ func (w *world) acquire(session string) *sandboxclient.Sandbox {
 // pod is the pod of a sandbox.
 func (w *world) pod(sandbox *sandboxclient.Sandbox) *corev1.Pod {
 	w.t.Helper()
-	pods, err := w.Kube.CoreV1().Pods(w.namespace).List(w.t.Context(), metav1.ListOptions{LabelSelector: v1alpha1.LabelClaimUID + "=" + string(sandbox.UID)})
+	pods, err := w.PodsOf(w.t.Context(), w.namespace, sandbox.UID)
 	require.NoError(w.t, err)
-	require.Len(w.t, pods.Items, 1)
-	return &pods.Items[0]
+	require.Len(w.t, pods, 1)
+	return &pods[0]
 }
 
 // servers are the server's pods.

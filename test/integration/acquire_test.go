@@ -21,21 +21,15 @@ import (
 
 func TestAcquire_HundredRacedOverTwoServers_OneClaim(t *testing.T) {
 	w := newWorld(t, onFakeNodes)
-	config, err := w.AsServiceAccount(t.Context(), w.namespace, runtimeName+"-facade")
-	require.NoError(t, err)
-	var direct []versioned.Interface
-	for _, server := range w.servers.List {
-		set, err := versioned.NewForConfig(server.Direct(config))
-		require.NoError(t, err)
-		direct = append(direct, set)
-	}
+	direct := w.direct()
 	const callers = 100
 	var wg sync.WaitGroup
 	answers := make([]*v1alpha1.SandboxAcquireStatus, callers)
 	for i := range callers {
 		wg.Go(func() {
-			answers[i], err = w.acquire(direct[i%len(direct)], "raced")
+			got, err := w.acquire(direct[i%len(direct)], "raced")
 			assert.NoError(t, err)
+			answers[i] = got
 		})
 	}
 	wg.Wait()
@@ -72,6 +66,7 @@ func TestAcquire_ServersKilledInAWait_TheClaimStaysAndTheHelperSucceeds(t *testi
 	before := w.Claim(t, w.namespace, name, unschedulable)
 	require.NotNil(t, before.Status.Wait, "the helper waits")
 
+	w.startsAgain()
 	for _, server := range w.servers.List {
 		require.NoError(t, server.Kill())
 	}
@@ -112,14 +107,11 @@ func unschedulable(claim *v1alpha1.SandboxClaim) bool {
 // openNode labels a fake node so that a class's pods may run on it, until the test ends.
 func openNode(t *testing.T, w *world, label, value string) {
 	t.Helper()
-	nodes, err := w.Kube.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{LabelSelector: "type=kwok"})
-	require.NoError(t, err)
-	require.NotEmpty(t, nodes.Items, "the cluster has no fake node: bring it up with --fake-nodes=2")
-	node := nodes.Items[0].Name
+	node := w.anyFakeNode().Name
 	set := func(ctx context.Context, quoted string) (*corev1.Node, error) {
 		return w.Kube.CoreV1().Nodes().Patch(ctx, node, types.MergePatchType, []byte(`{"metadata":{"labels":{"`+label+`":`+quoted+`}}}`), metav1.PatchOptions{})
 	}
-	_, err = set(t.Context(), `"`+value+`"`)
+	_, err := set(t.Context(), `"`+value+`"`)
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		_, err := set(context.Background(), "null")

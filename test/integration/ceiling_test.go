@@ -187,12 +187,8 @@ func TestCeiling_LeaderKilledWithAQueue_OrderAndCeilingHold(t *testing.T) {
 	}
 	bound, queued := s.settles(2, 3)
 	leader, other := s.leader()
+	s.startsAgain()
 	require.NoError(t, leader.Kill())
-	t.Cleanup(func() {
-		ctx := context.WithoutCancel(t.Context())
-		assert.NoError(t, leader.Start(ctx))
-		assert.NoError(t, leader.AddEndpoint(ctx))
-	})
 	require.NoError(t, leader.RemoveEndpoint(t.Context()))
 	require.NoError(t, other.WaitReady(t.Context()))
 	framework.Eventually(t, framework.Shortly, "the other server answers", func(context.Context) (struct{}, error) {

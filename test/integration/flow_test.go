@@ -45,9 +45,7 @@ func TestPriorityAndFairness_AcquireAloneHasItsOwnFlow(t *testing.T) {
 // A hundred acquires that wait hold seats of their own level and of no other, so nobody else's requests queue for them.
 func TestPriorityAndFairness_HundredWait_NoOtherLevelIsHeld(t *testing.T) {
 	const callers = 100
-	w := newWorld(t, func(c *framework.ClassWrapper) {
-		c.With(func(s *v1alpha1.SandboxClassSpec) { s.NodeSelector = map[string]string{"sandbox.omnia/opens": "never"} })
-	})
+	w := newWorld(t, unplaceable)
 	ctx, hangUp := context.WithCancel(t.Context())
 	var waiting sync.WaitGroup
 	for range callers {

@@ -2,6 +2,7 @@ package integration
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -19,20 +20,19 @@ func TestPod_EvictedByTheKubelet_TheClaimIsBoundAgain(t *testing.T) {
 	w := newWorld(t, onFakeNodes)
 	claim := w.bound("s")
 	pods := w.Kube.CoreV1().Pods(w.namespace)
-	selector := metav1.ListOptions{LabelSelector: v1alpha1.LabelClaimUID + "=" + string(claim.UID)}
-	list, err := pods.List(t.Context(), selector)
+	before, err := w.PodsOf(t.Context(), w.namespace, claim.UID)
 	require.NoError(t, err)
-	require.Len(t, list.Items, 1)
-	evicted := &list.Items[0]
+	require.Len(t, before, 1)
+	evicted := &before[0]
 	evicted.Status = corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted", Message: "The node was low on resource: memory."}
 	_, err = pods.UpdateStatus(t.Context(), evicted, metav1.UpdateOptions{})
 	require.NoError(t, err)
 
-	framework.Eventually(t, framework.BoundTimeout, "another pod runs", func(ctx context.Context) (*corev1.PodList, error) {
-		return pods.List(ctx, selector)
-	}, func(list *corev1.PodList) bool {
+	framework.Eventually(t, framework.BoundTimeout, "another pod runs", func(ctx context.Context) ([]corev1.Pod, error) {
+		return w.PodsOf(ctx, w.namespace, claim.UID)
+	}, func(now []corev1.Pod) bool {
 		running := 0
-		for _, pod := range list.Items {
+		for _, pod := range now {
 			if pod.Status.Phase == corev1.PodRunning && pod.UID != evicted.UID {
 				running++
 			}
@@ -58,9 +58,17 @@ func TestNode_Gone_TheClaimWaitsInTheSchedulersWords_AndIsBoundOnTheNext(t *test
 	require.NoError(t, w.Kube.CoreV1().Nodes().Delete(t.Context(), own+"-a", metav1.DeleteOptions{}))
 	waits := history.First(t, framework.PodTimeout, claim.Name, "cannot be placed", unschedulable)
 	assert.Contains(t, framework.Message(waits.Claim), "nodes are available")
-	framework.Eventually(t, framework.Shortly, "whoever waits is told the same", func(context.Context) (*v1alpha1.SandboxAcquireStatus, error) {
-		return w.acquireNow(w.agent, "s")
-	}, func(told *v1alpha1.SandboxAcquireStatus) bool { return told.Message == framework.Message(waits.Claim) })
+	// The scheduler may say it in other words each time.
+	type words struct{ Told, Stands string }
+	framework.Eventually(t, framework.Shortly, "whoever waits is told what stands on the claim", func(context.Context) (words, error) {
+		told, err := w.acquireNow(w.agent, "s")
+		if err != nil {
+			return words{}, err
+		}
+		return words{told.Message, framework.Message(w.read(claim.Name))}, nil
+	}, func(now words) bool {
+		return now.Told == now.Stands && strings.Contains(now.Told, "nodes are available")
+	})
 
 	w.fakeNode(own + "-b")
 	again := w.Claim(t, w.namespace, claim.Name, framework.Bound)
@@ -74,10 +82,7 @@ const nodeLabel = "sandbox.omnia/only"
 // fakeNode makes a node like the cluster's fake ones, for the world's own class alone, until the test ends.
 func (w *world) fakeNode(name string) {
 	w.t.Helper()
-	nodes, err := w.Kube.CoreV1().Nodes().List(w.t.Context(), metav1.ListOptions{LabelSelector: "type=kwok"})
-	require.NoError(w.t, err)
-	require.NotEmpty(w.t, nodes.Items, "the cluster has no fake node: bring it up with --fake-nodes=2")
-	like := nodes.Items[0].DeepCopy()
+	like := w.anyFakeNode()
 	like.Labels[nodeLabel], like.Labels[corev1.LabelHostname] = w.class, name
 	node := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: like.Labels, Annotations: like.Annotations},
@@ -89,4 +94,13 @@ func (w *world) fakeNode(name string) {
 		err := w.Kube.CoreV1().Nodes().Delete(context.Background(), name, metav1.DeleteOptions{})
 		assert.True(w.t, err == nil || apierrors.IsNotFound(err), "got %v", err)
 	})
+}
+
+// anyFakeNode is one of the cluster's fake nodes.
+func (w *world) anyFakeNode() *corev1.Node {
+	w.t.Helper()
+	nodes, err := w.Kube.CoreV1().Nodes().List(w.t.Context(), metav1.ListOptions{LabelSelector: framework.FakeNodes})
+	require.NoError(w.t, err)
+	require.NotEmpty(w.t, nodes.Items, "the cluster has no fake node: bring it up with --fake-nodes=2")
+	return &nodes.Items[0]
 }

@@ -117,10 +117,10 @@ func TestRelease_RuntimeGone_WhoeverMayAcquireForItStillMay(t *testing.T) {
 	claim := w.bound("s")
 	_, err := w.Kubectl(t.Context(), "--namespace", w.namespace, "delete", "agentruntime", runtimeName, "--cascade=orphan")
 	require.NoError(t, err)
-	framework.Eventually(t, framework.Shortly, "its own ServiceAccount is nobody's by now", func(context.Context) (error, error) {
+	framework.Eventually(t, framework.Shortly, "its own ServiceAccount is nobody's by now", func(context.Context) (bool, error) {
 		_, err := w.ends(w.agent, claim.Name, v1alpha1.SandboxReleaseSpec{Cancel: true})
-		return err, nil //nolint:nilerr // the refusal is what is read
-	}, apierrors.IsForbidden)
+		return apierrors.IsForbidden(err), nil
+	}, func(forbidden bool) bool { return forbidden })
 	_, err = w.Sandbox.SandboxV1alpha1().SandboxClaims(w.namespace).Touch(t.Context(), claim.Name, &v1alpha1.SandboxTouch{}, metav1.CreateOptions{})
 	require.True(t, apierrors.IsNotFound(err), "nothing says how long it may be idle: %v", err)
 	assert.Contains(t, err.Error(), "agentruntimes")

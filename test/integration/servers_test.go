@@ -3,7 +3,9 @@ package integration
 import (
 	"context"
 	"testing"
+	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -17,6 +19,7 @@ func TestServers_OneRestarted_TheOtherServesAndBothAnswer(t *testing.T) {
 	namespace, c, servers := w.namespace, w.Cluster, w.servers
 	claim := w.bound("session-1")
 
+	w.startsAgain()
 	require.NoError(t, servers.List[0].Kill())
 	require.NoError(t, servers.List[0].RemoveEndpoint(t.Context()))
 	require.False(t, servers.List[0].Running())
@@ -33,4 +36,20 @@ func TestServers_OneRestarted_TheOtherServesAndBothAnswer(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, claim.UID, got.UID)
 	}
+}
+
+// startsAgain has every server run and reached when the test ends, for the tests that follow it, however it ends. It comes
+// before the first of them is stopped.
+func (w *world) startsAgain() {
+	w.t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+		defer cancel()
+		for _, server := range w.servers.List {
+			if !server.Running() {
+				assert.NoError(w.t, server.Start(ctx))
+			}
+			assert.NoError(w.t, server.AddEndpoint(ctx))
+		}
+		assert.NoError(w.t, w.WaitServed(ctx))
+	})
 }

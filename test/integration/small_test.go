@@ -195,8 +195,8 @@ func (s *small) freed(name string, end func(name string) error) time.Time {
 	return time.Time{}
 }
 
-func (s *small) deleted(name string) error {
-	return s.Sandbox.SandboxV1alpha1().SandboxClaims(s.namespace).Delete(s.t.Context(), name, metav1.DeleteOptions{})
+func (w *world) deleted(name string) error {
+	return w.Sandbox.SandboxV1alpha1().SandboxClaims(w.namespace).Delete(w.t.Context(), name, metav1.DeleteOptions{})
 }
 
 func (s *small) released(name string) error {
@@ -230,7 +230,8 @@ func (w *world) deployment(claim *v1alpha1.SandboxClaim) *appsv1.Deployment {
 	return deployment
 }
 
-// leader waits for a server to hold the Lease, and gives it with the other.
+// leader waits for a server to lead, and gives it with the other. The Lease does not tell one from the other: both call
+// themselves by the name of this host, and then by a number of their own.
 func (w *world) leader() (leader, other *framework.Server) {
 	w.t.Helper()
 	leads := framework.Eventually(w.t, framework.FailoverTimeout, "a server leads", func(ctx context.Context) ([]int, error) {

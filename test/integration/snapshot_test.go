@@ -8,7 +8,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	clientv3 "go.etcd.io/etcd/client/v3"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -85,14 +84,9 @@ func (w *world) newClaim(image string, refused func(error) bool) {
 			assert.Equal(w.t, image, w.deployment(claim).Spec.Template.Spec.Containers[0].Image)
 			return
 		}
-		w.release(claim)
+		require.NoError(w.t, w.deleted(claim.Name))
 	}
 	require.Fail(w.t, "new claims are made as if nothing had changed")
-}
-
-func (w *world) release(claim *v1alpha1.SandboxClaim) {
-	w.t.Helper()
-	require.NoError(w.t, w.Sandbox.SandboxV1alpha1().SandboxClaims(w.namespace).Delete(w.t.Context(), claim.Name, metav1.DeleteOptions{}))
 }
 
 // running is what runs for a claim.
@@ -102,14 +96,17 @@ type running struct {
 	pod        types.UID
 }
 
-// runs waits until one pod of a claim is there that is not ending, and gives what runs.
+// runs waits until one pod of a claim is there, of the Deployment as it stands, and not ending, and gives what runs.
 func (w *world) runs(claim *v1alpha1.SandboxClaim) running {
 	w.t.Helper()
-	pods := framework.Eventually(w.t, framework.PodTimeout, "one pod runs", func(ctx context.Context) (*corev1.PodList, error) {
-		return w.Kube.CoreV1().Pods(w.namespace).List(ctx, metav1.ListOptions{LabelSelector: v1alpha1.LabelClaimUID + "=" + string(claim.UID)})
-	}, func(pods *corev1.PodList) bool { return len(pods.Items) == 1 && pods.Items[0].DeletionTimestamp == nil })
 	d := w.deployment(claim)
-	return running{deployment: d.UID, generation: d.Generation, pod: pods.Items[0].UID}
+	grace := *d.Spec.Template.Spec.TerminationGracePeriodSeconds
+	pods := framework.Eventually(w.t, framework.PodTimeout, "one pod runs", func(ctx context.Context) ([]corev1.Pod, error) {
+		return w.PodsOf(ctx, w.namespace, claim.UID)
+	}, func(pods []corev1.Pod) bool {
+		return len(pods) == 1 && pods[0].DeletionTimestamp == nil && *pods[0].Spec.TerminationGracePeriodSeconds == grace
+	})
+	return running{deployment: d.UID, generation: d.Generation, pod: pods[0].UID}
 }
 
 // reconciled has the controller look at a claim's objects: it takes the first of them away, and waits until all was looked
@@ -137,6 +134,7 @@ func TestServersUpgraded_WhatAnOlderOneBuiltIsLeft_UntilSomebodyEditsIt(t *testi
 	w.Claim(t, w.namespace, claim.Name, func(c *v1alpha1.SandboxClaim) bool {
 		return c.Status.Deployment != nil && *c.Status.Deployment == v1alpha1.DeploymentRecord{UID: built.UID, Generation: built.Generation}
 	})
+	w.startsAgain()
 	for _, server := range w.servers.List {
 		require.NoError(t, server.Stop())
 	}
@@ -178,22 +176,15 @@ func (w *world) rewrite(claim *v1alpha1.SandboxClaim, generation int64) {
 	etcd, err := w.Etcd()
 	require.NoError(w.t, err)
 	defer func() { _ = etcd.Close() }()
-	keys, err := etcd.Get(w.t.Context(), "/omnia-", clientv3.WithPrefix(), clientv3.WithKeysOnly())
+	key := w.servers.EtcdPrefix() + "/sandbox.omnia/sandboxclaims/" + w.namespace + "/" + claim.Name
+	stored, err := etcd.Get(w.t.Context(), key)
 	require.NoError(w.t, err)
-	for _, kv := range keys.Kvs {
-		if !strings.HasSuffix(string(kv.Key), "/sandboxclaims/"+w.namespace+"/"+claim.Name) {
-			continue
-		}
-		stored, err := etcd.Get(w.t.Context(), string(kv.Key))
-		require.NoError(w.t, err)
-		var object map[string]any
-		require.NoError(w.t, json.Unmarshal(stored.Kvs[0].Value, &object))
-		object["status"].(map[string]any)["deployment"].(map[string]any)["generation"] = generation
-		changed, err := json.Marshal(object)
-		require.NoError(w.t, err)
-		_, err = etcd.Put(w.t.Context(), string(kv.Key), string(changed))
-		require.NoError(w.t, err)
-		return
-	}
-	require.Fail(w.t, "the claim is not stored")
+	require.Len(w.t, stored.Kvs, 1, "the claim is stored")
+	var object map[string]any
+	require.NoError(w.t, json.Unmarshal(stored.Kvs[0].Value, &object))
+	object["status"].(map[string]any)["deployment"].(map[string]any)["generation"] = generation
+	changed, err := json.Marshal(object)
+	require.NoError(w.t, err)
+	_, err = etcd.Put(w.t.Context(), key, string(changed))
+	require.NoError(w.t, err)
 }

@@ -8,25 +8,18 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/altairalabs/omnia-sandboxes/apis/sandbox/v1alpha1"
-	"github.com/altairalabs/omnia-sandboxes/generated/clientset/versioned"
 	sandboxclient "github.com/altairalabs/omnia-sandboxes/pkg/client"
 	"github.com/altairalabs/omnia-sandboxes/test/framework"
 )
 
 func TestWait_PieceOver_ResumedOnTheOtherServer(t *testing.T) {
 	s := newSmall(t, onFakeNodes, func(r *framework.RuntimeWrapper) { r.MaxConcurrent(1).ReleaseGrace(0) })
-	config, err := s.AsServiceAccount(t.Context(), s.namespace, runtimeName+"-facade")
-	require.NoError(t, err)
+	servers := s.direct()
 	first := s.ask("first")
 	s.history.First(t, framework.BoundTimeout, first, "is Bound", framework.Bound)
-	ask := func(server int, seconds int32) (*v1alpha1.SandboxAcquireStatus, error) {
-		set, err := versioned.NewForConfig(s.servers.List[server].Direct(config))
-		require.NoError(t, err)
-		return s.acquireOf(t.Context(), set, "s", handle, seconds)
-	}
 
 	began := time.Now()
-	piece, err := ask(0, 2)
+	piece, err := s.acquireOf(t.Context(), servers[0], "s", handle, 2)
 	require.NoError(t, err)
 	assert.GreaterOrEqual(t, time.Since(began), 2*time.Second, "it waited")
 	assert.Equal(t, v1alpha1.PhaseQueued, piece.Phase)
@@ -36,17 +29,18 @@ func TestWait_PieceOver_ResumedOnTheOtherServer(t *testing.T) {
 	require.NotNil(t, before.Status.Wait)
 
 	var resumed *v1alpha1.SandboxAcquireStatus
+	var refused error
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		resumed, err = ask(1, v1alpha1.MaxWaitSeconds)
+		resumed, refused = s.acquireOf(t.Context(), servers[1], "s", handle, v1alpha1.MaxWaitSeconds)
 	}()
 	s.history.First(t, framework.Shortly, piece.ClaimName, "is waited for again", func(c *v1alpha1.SandboxClaim) bool {
 		return c.Status.Wait != nil && !c.Status.Wait.RenewTime.Equal(&before.Status.Wait.RenewTime)
 	})
 	require.NoError(t, s.released(first))
 	<-done
-	require.NoError(t, err)
+	require.NoError(t, refused)
 	assert.Equal(t, v1alpha1.PhaseBound, resumed.Phase)
 	assert.Equal(t, piece.ClaimUID, resumed.ClaimUID, "it kept its place")
 	assert.False(t, resumed.Created)

@@ -82,7 +82,7 @@ func (w *world) claim(rt *rapid.T) *seen {
 	return claims[rapid.SampledFrom(slices.Sorted(maps.Keys(claims))).Draw(rt, "claim")]
 }
 
-// start begins a call, whose context ends it when its caller hangs up.
+// begin begins a call, whose context ends it when its caller hangs up.
 func (w *world) begin(one *call) context.Context {
 	ctx, cancel := context.WithTimeout(w.ctx, callTimeout)
 	one.cancel = cancel
@@ -274,7 +274,7 @@ func (w *world) deletePods(rt *rapid.T) {
 	s := w.claim(rt)
 	w.say("delete the pods of %s", s.Name)
 	err := w.Kube.CoreV1().Pods(w.namespace).DeleteCollection(w.ctx, metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)},
-		metav1.ListOptions{LabelSelector: v1alpha1.LabelClaimUID + "=" + string(s.UID)})
+		framework.OfClaim(s.UID))
 	if err != nil {
 		rt.Fatalf("deleting pods: %v", err)
 	}

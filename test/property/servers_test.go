@@ -9,10 +9,8 @@ import (
 	"testing"
 
 	"github.com/spf13/pflag"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/ptr"
 	"pgregory.net/rapid"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
@@ -77,7 +75,7 @@ func (w *world) stop(rt *rapid.T) {
 	if err := errors.Join(server.RemoveEndpoint(w.ctx), server.Stop()); err != nil {
 		rt.Fatalf("stopping server %d: %v", server.Index, err)
 	}
-	after := framework.Eventually(w.t, framework.FailoverTimeout, "a server leads", w.holder, func(holder string) bool { return holder != "" })
+	after := framework.Eventually(w.t, framework.FailoverTimeout, "a server leads", w.LeaseHolder, func(holder string) bool { return holder != "" })
 	if after != before {
 		w.events.newLeader()
 	}
@@ -106,19 +104,11 @@ func (w *world) startAll(rt fataler) {
 }
 
 func (w *world) leader(rt *rapid.T) string {
-	holder, err := w.holder(context.Background())
+	holder, err := w.LeaseHolder(context.Background())
 	if err != nil {
 		rt.Fatalf("reading the Lease: %v", err)
 	}
 	return holder
-}
-
-func (w *world) holder(ctx context.Context) (string, error) {
-	lease, err := w.Kube.CoordinationV1().Leases(framework.SystemNamespace).Get(ctx, framework.ServerName, metav1.GetOptions{})
-	if err != nil {
-		return "", err
-	}
-	return ptr.Deref(lease.Spec.HolderIdentity, ""), nil
 }
 
 // busy are the metrics that say that a controller has something to do.

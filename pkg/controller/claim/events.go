@@ -43,10 +43,9 @@ func (r *Reconciler) tellStep(w *work, before *v1alpha1.SandboxClaimStatus) {
 	claim, runtime := claimRef(w.claim), runtimeRef(w.runtime)
 	switch status.Phase {
 	case v1alpha1.PhaseBound:
-		if before.BoundAt == nil && before.Phase != v1alpha1.PhaseQueued && !wantsPerson.Has(was.Reason) {
-			return // all went well, which the status says by itself
+		if before.BoundAt != nil { // that it is Bound for the first time, the status says by itself
+			r.tell(claim, runtime, corev1.EventTypeNormal, is.Reason, actionReconcile, is.Message)
 		}
-		r.tell(claim, runtime, corev1.EventTypeNormal, is.Reason, actionReconcile, is.Message)
 	case v1alpha1.PhaseQueued:
 		r.tell(claim, runtime, corev1.EventTypeNormal, is.Reason, actionReconcile, is.Message)
 		if is.Reason == v1alpha1.ReasonCeilingReached && w.firstQueued {

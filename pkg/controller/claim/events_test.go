@@ -38,10 +38,13 @@ func TestEvents(t *testing.T) {
 	require.NoError(t, w.host.Delete(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "p"}}))
 	w.serve()
 	w.settle()
-	assert.Equal(t, []string{"Normal SandboxReady"}, reasons(w.told()))
+	assert.Empty(t, w.told(), "nor that it is Bound at last: the status says so")
 	w.rollOut(1, 1, appsv1.DeploymentStatus{UpdatedReplicas: 1})
 	w.settle()
 	assert.Equal(t, []string{"Warning Creating"}, reasons(w.told()), "a sandbox that is no longer Bound")
+	w.rollOut(1, 1, appsv1.DeploymentStatus{UpdatedReplicas: 1, ReadyReplicas: 1})
+	w.settle()
+	assert.Equal(t, []string{"Normal SandboxReady"}, reasons(w.told()), "and is again")
 }
 
 func TestEvents_ObjectsThatComeBack(t *testing.T) {
