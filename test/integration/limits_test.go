@@ -87,7 +87,7 @@ func TestSessionLimits_Lowered_RefuseNothingThatWasAdmitted(t *testing.T) {
 	s.limit(`{"maxPerSession":1,"maxConcurrent":1}`)
 	s.Create(t, framework.MakeClaim("late", s.namespace, smallName, s.class).Session("held").Obj())
 	s.history.First(t, framework.BoundTimeout, "late", "is told of the limit as it is now", func(c *v1alpha1.SandboxClaim) bool {
-		return framework.Reason(c) == v1alpha1.ReasonSessionLimit && strings.Contains(framework.Message(c), " 1 ")
+		return framework.Reason(c) == v1alpha1.ReasonSessionLimit && strings.Contains(framework.Message(c), "maxPerSession is 1")
 	})
 	for i, instance := range []string{"a", "b", "c"} {
 		again, err := s.acquireOf(t.Context(), s.agent, "held", "many/"+instance, 0)
