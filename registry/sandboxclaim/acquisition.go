@@ -76,8 +76,13 @@ func (a *acquisition) findAndWait(ctx context.Context) (*sandbox.SandboxClaim, e
 		if waiter == nil {
 			return a.lastWord(claim)
 		}
+		var again <-chan time.Time
+		if claim != nil && heldBySession(claim) {
+			again = a.clock.After(heldAgain)
+		}
 		select {
 		case <-waiter.wake:
+		case <-again:
 		case <-timer.C():
 			return a.lastWord(claim)
 		case <-a.waiters.closing:
@@ -87,6 +92,9 @@ func (a *acquisition) findAndWait(ctx context.Context) (*sandbox.SandboxClaim, e
 		}
 	}
 }
+
+// heldAgain is when to look again at a claim that the controller holds back for its session, which seems to have room.
+const heldAgain = time.Second
 
 // lastWord is what a wait ends with that has come to nothing: the claim as it stands.
 func (a *acquisition) lastWord(claim *sandbox.SandboxClaim) (*sandbox.SandboxClaim, error) {

@@ -61,9 +61,13 @@ func heldBySession(claim *sandbox.SandboxClaim) bool {
 
 // beyond refuses a claim that the controller found its session to have no room for, as this call's own look would have. If
 // this call created it, it goes; another's is left to whoever waits on it, and to their lease. Where this replica sees room,
-// the controller is about to see it, too.
+// the controller is about to see it, too, or this replica has not heard of a lowered limit yet: it is looked at again soon.
 func (a *acquisition) beyond(ctx context.Context, claim *sandbox.SandboxClaim) (*sandbox.SandboxClaim, bool, error) {
-	limits := lifecycle.SessionLimits{PerSession: a.owner.MaxPerSession(), Instances: ptr.Deref(claim.Spec.MaxInstances, math.MaxInt32)}
+	owner, err := a.neighbours.AgentRuntime(ctx, claim.Namespace, a.owner.Name) // its limits may have changed since this call began
+	if err != nil {
+		owner = a.owner
+	}
+	limits := lifecycle.SessionLimits{PerSession: owner.MaxPerSession(), Instances: ptr.Deref(claim.Spec.MaxInstances, math.MaxInt32)}
 	limit, err := a.room(ctx, limits)
 	if err != nil || limit == "" {
 		return claim, false, err

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -157,4 +158,29 @@ func TestAcquireOnTwoReplicas_BothPassTheSessionsLimits(t *testing.T) {
 			require.Error(t, err, "a third is seen to be too many")
 		})
 	}
+}
+
+// A limit may be lowered while a call waits for a slot, and this replica may hear of it after the controller.
+func TestAcquireQueuedForALimitThatWasLoweredMeanwhile(t *testing.T) {
+	w := newWorld(t, 10)
+	name := ClaimName("my-agent", "s", "shell/default")
+	w.fill("s", "other/a")
+	out := w.waiting(w.agent(), acquireOf("s", "shell/default", 25))
+	w.becomes(name, sandbox.PhaseQueued, v1alpha1.ReasonSessionLimit, "")
+	w.mu.Lock()
+	lowered := w.runtimes["my-agent"].DeepCopy()
+	lowered.Spec.Sandbox.MaxPerSession = ptrTo[int32](1)
+	w.runtimes["my-agent"] = lowered
+	w.mu.Unlock()
+	var got outcome
+	require.Eventually(t, func() bool {
+		w.clock.Step(100 * time.Millisecond)
+		select {
+		case got = <-out:
+			return true
+		default:
+			return false
+		}
+	}, time.Minute, 5*time.Millisecond)
+	assert.True(t, v1alpha1.IsMaxPerSession(got.err), "%v", got.err)
 }
