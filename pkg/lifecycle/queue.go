@@ -5,7 +5,6 @@ import (
 	"iter"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
@@ -63,18 +62,12 @@ func (q Queue) Place(claim *v1alpha1.SandboxClaim) Limit {
 func (q Queue) Again() []*v1alpha1.SandboxClaim {
 	var again []*v1alpha1.SandboxClaim
 	for claim, limit := range q.waiting() {
-		if limit == "" || claim.Status.Phase == v1alpha1.PhaseQueued && limit != saysItWaitsFor(claim) {
+		said := LimitOf(v1alpha1.ReadyCondition(claim.Status.Conditions).Reason)
+		if limit == "" || claim.Status.Phase == v1alpha1.PhaseQueued && limit != said {
 			again = append(again, claim)
 		}
 	}
 	return again
-}
-
-func saysItWaitsFor(claim *v1alpha1.SandboxClaim) Limit {
-	if ready := meta.FindStatusCondition(claim.Status.Conditions, v1alpha1.ConditionReady); ready != nil {
-		return LimitOf(ready.Reason)
-	}
-	return ""
 }
 
 // waiting gives the claims that wait to be admitted, oldest first, each with the limit that it waits for. One that waits

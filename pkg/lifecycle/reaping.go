@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	omniav1alpha1 "github.com/altairalabs/omnia-sandboxes/apis/omnia/v1alpha1"
@@ -139,8 +138,8 @@ func stale(claim *v1alpha1.SandboxClaim, runtime *omniav1alpha1.AgentRuntime) En
 
 // lastWords is what the Ready condition said.
 func lastWords(conditions []metav1.Condition) string {
-	ready := meta.FindStatusCondition(conditions, v1alpha1.ConditionReady)
-	if ready == nil {
+	ready := v1alpha1.ReadyCondition(conditions)
+	if ready.Reason == "" {
 		return "nothing was heard of it"
 	}
 	return ready.Reason + ": " + ready.Message

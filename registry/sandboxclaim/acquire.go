@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/audit"
@@ -213,9 +212,8 @@ func answer(claim *sandbox.SandboxClaim, created bool) sandbox.SandboxAcquireSta
 	status := sandbox.SandboxAcquireStatus{
 		ClaimName: claim.Name, ClaimUID: claim.UID, Phase: claim.Status.Phase, Created: created,
 	}
-	if ready := meta.FindStatusCondition(claim.Status.Conditions, v1alpha1.ConditionReady); ready != nil {
-		status.Reason, status.Message = ready.Reason, ready.Message
-	}
+	ready := v1alpha1.ReadyCondition(claim.Status.Conditions)
+	status.Reason, status.Message = ready.Reason, ready.Message
 	if claim.Status.Phase == sandbox.PhaseBound {
 		status.Addresses = claim.Status.Addresses
 	} else {

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/endpoints/request"
@@ -253,15 +252,12 @@ func (a *acquisition) failed(ctx context.Context, claim *sandbox.SandboxClaim) (
 }
 
 func sandboxFailed(claim *sandbox.SandboxClaim) error {
-	reason, message := "", ""
-	if ready := meta.FindStatusCondition(claim.Status.Conditions, v1alpha1.ConditionReady); ready != nil {
-		reason, message = ready.Reason, ready.Message
-	}
+	ready := v1alpha1.ReadyCondition(claim.Status.Conditions)
 	remedy := "delete the claim and acquire again once the cause is mended"
 	if !writtenByAcquire(claim) {
 		remedy = "delete it and create it again"
 	}
-	return refusal.New(v1alpha1.StatusReasonSandboxFailed, claim.Name, "sandbox %s failed (%s): %s; %s", claim.Name, reason, message, remedy)
+	return refusal.New(v1alpha1.StatusReasonSandboxFailed, claim.Name, "sandbox %s failed (%s): %s; %s", claim.Name, ready.Reason, ready.Message, remedy)
 }
 
 func ended(name, why string) error {

@@ -6,7 +6,6 @@ import (
 	"math"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/utils/ptr"
 
 	"github.com/altairalabs/omnia-sandboxes/apis/sandbox"
@@ -51,11 +50,7 @@ func (a *acquisition) full(limit lifecycle.Limit, claim *sandbox.SandboxClaim, l
 // heldBySession says whether the controller leaves a claim Queued for a limit of its session. For the runtime's
 // maxConcurrent a claim may wait.
 func heldBySession(claim *sandbox.SandboxClaim) bool {
-	ready := meta.FindStatusCondition(claim.Status.Conditions, v1alpha1.ConditionReady)
-	if ready == nil {
-		return false
-	}
-	limit := lifecycle.LimitOf(ready.Reason)
+	limit := lifecycle.LimitOf(v1alpha1.ReadyCondition(claim.Status.Conditions).Reason)
 	return limit == lifecycle.LimitPerSession || limit == lifecycle.LimitInstances
 }
 

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/duration"
@@ -37,10 +36,7 @@ var columns = []metav1.TableColumnDefinition{
 func (tableConvertor) ConvertToTable(_ context.Context, obj, options runtime.Object) (*metav1.Table, error) {
 	return printing.Table(obj, options, columns, func(item runtime.Object) []any {
 		claim := item.(*sandbox.SandboxClaim)
-		reason := ""
-		if ready := meta.FindStatusCondition(claim.Status.Conditions, v1alpha1.ConditionReady); ready != nil {
-			reason = ready.Reason
-		}
+		reason := v1alpha1.ReadyCondition(claim.Status.Conditions).Reason
 		phase := string(claim.Status.Phase)
 		if claim.DeletionTimestamp != nil {
 			phase = "Terminating"

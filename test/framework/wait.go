@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -42,18 +41,12 @@ func Failed(claim *v1alpha1.SandboxClaim) bool { return claim.Status.Phase == v1
 
 // Reason is the reason of a claim's Ready condition; empty if it has none.
 func Reason(claim *v1alpha1.SandboxClaim) string {
-	if ready := meta.FindStatusCondition(claim.Status.Conditions, v1alpha1.ConditionReady); ready != nil {
-		return ready.Reason
-	}
-	return ""
+	return v1alpha1.ReadyCondition(claim.Status.Conditions).Reason
 }
 
 // Message is the message of a claim's Ready condition; empty if it has none.
 func Message(claim *v1alpha1.SandboxClaim) string {
-	if ready := meta.FindStatusCondition(claim.Status.Conditions, v1alpha1.ConditionReady); ready != nil {
-		return ready.Message
-	}
-	return ""
+	return v1alpha1.ReadyCondition(claim.Status.Conditions).Message
 }
 
 // InPhase says whether a claim is in a phase.

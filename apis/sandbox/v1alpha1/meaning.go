@@ -13,6 +13,14 @@ func (c *SandboxClaim) RuntimeName() string {
 	return c.Spec.AgentRuntimeRef.Name
 }
 
+// ReadyCondition is the Ready condition among a claim's; empty if it has none yet.
+func ReadyCondition(conditions []metav1.Condition) metav1.Condition {
+	if ready := meta.FindStatusCondition(conditions, ConditionReady); ready != nil {
+		return *ready
+	}
+	return metav1.Condition{}
+}
+
 // WrittenByAcquire says whether these are the conditions of a claim that acquire wrote.
 func WrittenByAcquire(conditions []metav1.Condition) bool {
 	c := meta.FindStatusCondition(conditions, ConditionProvenanceVerified)

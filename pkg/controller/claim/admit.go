@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/klog/v2"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	omniav1alpha1 "github.com/altairalabs/omnia-sandboxes/apis/omnia/v1alpha1"
@@ -46,7 +45,7 @@ func (r *Reconciler) admit(ctx context.Context, w *work) (time.Duration, bool, e
 		return 0, false, err
 	}
 	w.firstQueued = !slices.ContainsFunc(facts.Queue.Claims, func(other v1alpha1.SandboxClaim) bool {
-		return other.UID != w.claim.UID && other.Status.Phase == v1alpha1.PhaseQueued && readyOf(other.Status.Conditions).Reason == v1alpha1.ReasonCeilingReached
+		return other.UID != w.claim.UID && other.Status.Phase == v1alpha1.PhaseQueued && v1alpha1.ReadyCondition(other.Status.Conditions).Reason == v1alpha1.ReasonCeilingReached
 	})
 	verdict := lifecycle.Admit(facts)
 	if verdict.Phase == v1alpha1.PhasePending {
@@ -100,7 +99,7 @@ func (r *Reconciler) unwaited(claim *v1alpha1.SandboxClaim) (bool, time.Duration
 
 // withdraw deletes a claim that nobody waits for, if it has not changed since.
 func (r *Reconciler) withdraw(ctx context.Context, claim *v1alpha1.SandboxClaim) error {
-	err := r.Claims.Delete(ctx, claim, client.Preconditions{UID: ptr.To(claim.UID), ResourceVersion: ptr.To(claim.ResourceVersion)})
+	err := r.Claims.Delete(ctx, claim, asRead(claim))
 	switch {
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
 		return nil // gone already, or looked at again for what changed it

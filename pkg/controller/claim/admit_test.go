@@ -63,7 +63,7 @@ func TestCeiling(t *testing.T) {
 	}
 	assert.Equal(t, []string{"Pending", "Pending", "Queued", "Queued"}, w.phases(4))
 	waits := w.claimOf("c3")
-	assert.Equal(t, v1alpha1.ReasonCeilingReached, readyOf(waits.Status.Conditions).Reason)
+	assert.Equal(t, v1alpha1.ReasonCeilingReached, v1alpha1.ReadyCondition(waits.Status.Conditions).Reason)
 	assert.NotNil(t, waits.Status.LastUsedAt, "its time in the queue is measured")
 	assert.Nil(t, waits.Status.Class)
 
@@ -134,7 +134,7 @@ func TestSessionLimit(t *testing.T) {
 		require.NoError(t, err)
 	}
 	assert.Equal(t, v1alpha1.PhasePending, w.claimOf("c1").Status.Phase, "the session's claims are admitted oldest first")
-	assert.Equal(t, v1alpha1.ReasonSessionLimit, readyOf(w.claimOf("c4").Status.Conditions).Reason)
+	assert.Equal(t, v1alpha1.ReasonSessionLimit, v1alpha1.ReadyCondition(w.claimOf("c4").Status.Conditions).Reason)
 
 	gone := w.claimOf("c1")
 	require.NoError(t, w.claims.Delete(t.Context(), gone))
@@ -153,7 +153,7 @@ func TestSessionLimit_FreedUnderAFullCeiling(t *testing.T) {
 		_, _, err := w.reconcileOf(name)
 		require.NoError(t, err)
 	}
-	require.Equal(t, v1alpha1.ReasonSessionLimit, readyOf(w.claimOf("c3").Status.Conditions).Reason)
+	require.Equal(t, v1alpha1.ReasonSessionLimit, v1alpha1.ReadyCondition(w.claimOf("c3").Status.Conditions).Reason)
 	gone := w.claimOf("c2")
 	require.NoError(t, w.claims.Delete(t.Context(), gone))
 	assert.Equal(t, requestFor(namespace, "c3"), w.r.nextAfterClaim(t.Context(), gone), "it waits for a slot now, and whoever acquires it is not refused any more")
@@ -169,8 +169,8 @@ func TestQueueWaitExceeded(t *testing.T) {
 	require.NoError(t, err)
 	claim := w.claimOf("c1")
 	assert.Equal(t, v1alpha1.PhaseFailed, claim.Status.Phase, "nor does it take a slot that is free by then")
-	assert.Equal(t, v1alpha1.ReasonQueueWaitExceeded, readyOf(claim.Status.Conditions).Reason)
-	assert.Contains(t, readyOf(claim.Status.Conditions).Message, v1alpha1.ReasonCeilingReached)
+	assert.Equal(t, v1alpha1.ReasonQueueWaitExceeded, v1alpha1.ReadyCondition(claim.Status.Conditions).Reason)
+	assert.Contains(t, v1alpha1.ReadyCondition(claim.Status.Conditions).Message, v1alpha1.ReasonCeilingReached)
 }
 
 func TestClaimThatChangedIsNotWithdrawn(t *testing.T) {

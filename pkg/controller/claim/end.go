@@ -31,7 +31,7 @@ func (r *Reconciler) end(ctx context.Context, cached *v1alpha1.SandboxClaim) (re
 	if !due.Delete {
 		return reconcile.Result{RequeueAfter: soonest(after, soon)}, nil // it was used meanwhile
 	}
-	err = r.Claims.Delete(ctx, claim, client.Preconditions{UID: ptr.To(claim.UID), ResourceVersion: ptr.To(claim.ResourceVersion)})
+	err = r.Claims.Delete(ctx, claim, asRead(claim))
 	switch {
 	case apierrors.IsNotFound(err):
 		return reconcile.Result{}, nil
@@ -44,4 +44,9 @@ func (r *Reconciler) end(ctx context.Context, cached *v1alpha1.SandboxClaim) (re
 	ended.WithLabelValues(string(due.Cause)).Inc()
 	r.tellEnd(claim, runtime, due)
 	return reconcile.Result{}, nil
+}
+
+// asRead has a deletion refused if the claim is no longer what was read.
+func asRead(claim *v1alpha1.SandboxClaim) client.Preconditions {
+	return client.Preconditions{UID: ptr.To(claim.UID), ResourceVersion: ptr.To(claim.ResourceVersion)}
 }

@@ -5,10 +5,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/utils/ptr"
 
 	omniav1alpha1 "github.com/altairalabs/omnia-sandboxes/apis/omnia/v1alpha1"
 	"github.com/altairalabs/omnia-sandboxes/apis/sandbox/v1alpha1"
@@ -36,7 +33,7 @@ var wantsPerson = sets.New(v1alpha1.ReasonNameTaken, v1alpha1.ReasonUnschedulabl
 // tellStep tells of a step that was written: once, since nothing is written twice.
 func (r *Reconciler) tellStep(w *work, before *v1alpha1.SandboxClaimStatus) {
 	status := &w.claim.Status
-	was, is := readyOf(before.Conditions), readyOf(status.Conditions)
+	was, is := v1alpha1.ReadyCondition(before.Conditions), v1alpha1.ReadyCondition(status.Conditions)
 	if before.Phase == status.Phase && was.Reason == is.Reason {
 		return
 	}
@@ -97,11 +94,6 @@ func (r *Reconciler) tell(regarding, related *corev1.ObjectReference, kind, reas
 		return
 	}
 	r.Events.Eventf(regarding, related, kind, reason, action, "%s", note)
-}
-
-// readyOf is the Ready condition; empty if there is none.
-func readyOf(conditions []metav1.Condition) metav1.Condition {
-	return ptr.Deref(apimeta.FindStatusCondition(conditions, v1alpha1.ConditionReady), metav1.Condition{})
 }
 
 // claimRef refers to a claim in the host's Events, whose client does not know our group.

@@ -72,7 +72,7 @@ func (g *gauges) CollectWithStability(ch chan<- metrics.Metric) {
 	queued := 0
 	for i := range claims.Items {
 		status := &claims.Items[i].Status
-		counts[key{string(status.Phase), readyOf(status.Conditions).Reason}]++
+		counts[key{string(status.Phase), v1alpha1.ReadyCondition(status.Conditions).Reason}]++
 		if status.Phase == v1alpha1.PhaseQueued {
 			queued++
 			if status.QueuedAt != nil {

@@ -63,7 +63,7 @@ func observeStep(before, after *v1alpha1.SandboxClaimStatus, end lifecycle.End) 
 		timeToBound.Observe(max(after.BoundAt.Sub(after.QueuedAt.Time), 0).Seconds())
 	}
 	if end.Failed != nil && before.Phase != v1alpha1.PhaseFailed && after.Phase == v1alpha1.PhaseFailed &&
-		readyOf(after.Conditions).Reason == string(end.Cause) {
+		v1alpha1.ReadyCondition(after.Conditions).Reason == string(end.Cause) {
 		ended.WithLabelValues(string(end.Cause)).Inc()
 	}
 }

@@ -12,7 +12,6 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -211,7 +210,7 @@ func (w *world) change(change func(*omniav1alpha1.AgentRuntimeSandbox)) {
 // ready is the claim's Ready condition.
 func (w *world) ready() metav1.Condition {
 	w.Helper()
-	return ptr.Deref(apimeta.FindStatusCondition(w.claim().Status.Conditions, v1alpha1.ConditionReady), metav1.Condition{})
+	return v1alpha1.ReadyCondition(w.claim().Status.Conditions)
 }
 
 // onHost reads the host's object of the sandbox's name into the given one. False means that there is none.
