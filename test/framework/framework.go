@@ -76,6 +76,17 @@ func Open() (*Cluster, error) {
 	return c, c.connect()
 }
 
+// Connect connects to a cluster that is somebody else's, by its kubeconfig. Its Info is nil: nothing that needs to know the
+// cluster's machine can be done on it, such as starting servers.
+func Connect(kubeconfig string) (*Cluster, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", kubeconfig, err)
+	}
+	c := &Cluster{Config: tuned(config)}
+	return c, c.connect()
+}
+
 func (c *Cluster) connect() error {
 	log.SetLogger(klog.Background())
 	var err error

@@ -146,6 +146,21 @@ func (s *Servers) start(ctx context.Context) error {
 	return s.cluster.register(ctx, s)
 }
 
+// Add starts one more server, waits until it is ready, and lets the aggregator send requests to it.
+func (s *Servers) Add(ctx context.Context) (*Server, error) {
+	if s.options.Storage == EmbeddedEtcd {
+		return nil, errors.New("one more server: one with an embedded etcd is alone")
+	}
+	if err := s.add(len(s.List)); err != nil {
+		return nil, err
+	}
+	server := s.List[len(s.List)-1]
+	if err := server.WaitReady(ctx); err != nil {
+		return nil, err
+	}
+	return server, server.AddEndpoint(ctx)
+}
+
 // add starts one more process.
 func (s *Servers) add(index int) error {
 	port, err := freePort(s.cluster.Info.NodeIP)
