@@ -37,8 +37,8 @@ type part struct {
 	mend func()
 }
 
-// partsOf gives a sandbox's objects in the order in which they are made: the policy stands before the pod that it binds.
-// What stands of the Service and the Deployment is left in the two that are given.
+// partsOf gives a sandbox's objects in the order in which they are made: the policy stands before the pod that it binds, and the
+// Service is made while the Deployment's pod is on its way. What stands of the Service and the Deployment is left in the two that are given.
 func partsOf(claim *v1alpha1.SandboxClaim, serviceStands *corev1.Service, deploymentStands *appsv1.Deployment) []*part {
 	policy, policyStands := sandbox.NetworkPolicy(claim), &networkingv1.NetworkPolicy{}
 	service, deployment := sandbox.Service(claim), sandbox.Deployment(claim)
@@ -48,15 +48,6 @@ func partsOf(claim *v1alpha1.SandboxClaim, serviceStands *corev1.Service, deploy
 			take: func() { *policyStands = *policy },
 			same: func() bool { return sandbox.SameNetworkPolicy(policy, policyStands) },
 			mend: func() { policyStands.Spec = policy.Spec },
-		}, {
-			kind: "Service", built: service, stands: serviceStands,
-			take: func() { *serviceStands = *service },
-			same: func() bool { return sandbox.SameService(service, serviceStands) },
-			mend: func() {
-				serviceStands.Spec.Type, serviceStands.Spec.Selector = service.Spec.Type, service.Spec.Selector
-				serviceStands.Spec.Ports = service.Spec.Ports
-				serviceStands.Spec.ExternalIPs, serviceStands.Spec.PublishNotReadyAddresses = nil, false
-			},
 		}, {
 			kind: "Deployment", built: deployment, stands: deploymentStands,
 			take: func() { *deploymentStands = *deployment },
@@ -68,6 +59,15 @@ func partsOf(claim *v1alpha1.SandboxClaim, serviceStands *corev1.Service, deploy
 				if !sandbox.Untouched(claim, deploymentStands) {
 					deploymentStands.Spec = deployment.Spec
 				}
+			},
+		}, {
+			kind: "Service", built: service, stands: serviceStands,
+			take: func() { *serviceStands = *service },
+			same: func() bool { return sandbox.SameService(service, serviceStands) },
+			mend: func() {
+				serviceStands.Spec.Type, serviceStands.Spec.Selector = service.Spec.Type, service.Spec.Selector
+				serviceStands.Spec.Ports = service.Spec.Ports
+				serviceStands.Spec.ExternalIPs, serviceStands.Spec.PublishNotReadyAddresses = nil, false
 			},
 		},
 	}
