@@ -25,7 +25,7 @@ func admission(change func(*Admission)) Admission {
 		Class:   &v1alpha1.SandboxClassSpec{Image: "shell:1"},
 	}
 	change(&in)
-	in.Queue = Queue{Runtime: in.Runtime, Claims: []v1alpha1.SandboxClaim{*in.Claim}}
+	in.Queue = Queue{Runtime: in.Runtime, Claims: []*v1alpha1.SandboxClaim{in.Claim}}
 	return in
 }
 
@@ -105,7 +105,7 @@ func TestAdmit_SeveralCauses(t *testing.T) {
 		for _, cause := range causes {
 			cause.have(in)
 		}
-		in.Queue = Queue{Runtime: ceilings(0, 0), Claims: []v1alpha1.SandboxClaim{*in.Claim}}
+		in.Queue = Queue{Runtime: ceilings(0, 0), Claims: []*v1alpha1.SandboxClaim{in.Claim}}
 	})
 	for _, cause := range causes {
 		got := Admit(claim)
@@ -121,21 +121,21 @@ func TestAdmit_Queued(t *testing.T) {
 	shell := func(handle string) func(*v1alpha1.SandboxClaim) { return instances(handle, 2) }
 	tests := map[string]struct {
 		runtime  *omniav1alpha1.AgentRuntime
-		others   []v1alpha1.SandboxClaim
+		others   []*v1alpha1.SandboxClaim
 		reason   string // empty: admitted
 		messages []string
 	}{
-		"room: admitted": {ceilings(2, 2), []v1alpha1.SandboxClaim{holder("x", s)}, "", nil},
+		"room: admitted": {ceilings(2, 2), []*v1alpha1.SandboxClaim{holder("x", s)}, "", nil},
 		"the runtime's maxConcurrent is full: CeilingReached, names the field and what it waits for": {
-			ceilings(2, 2), []v1alpha1.SandboxClaim{holder("x"), holder("y")},
+			ceilings(2, 2), []*v1alpha1.SandboxClaim{holder("x"), holder("y")},
 			v1alpha1.ReasonCeilingReached, []string{"AgentRuntime agents/my-agent", "spec.sandbox.maxConcurrent of 2", "waiting for one to end"},
 		},
 		"the runtime's maxPerSession is full: SessionLimitReached, names the field and the remedy": {
-			ceilings(2, 1), []v1alpha1.SandboxClaim{holder("x", s, instances("browser/default", 1))},
+			ceilings(2, 1), []*v1alpha1.SandboxClaim{holder("x", s, instances("browser/default", 1))},
 			v1alpha1.ReasonSessionLimit, []string{"session s", "AgentRuntime agents/my-agent", "spec.sandbox.maxPerSession", "release one"},
 		},
 		"the claim's maxInstances is full: InstanceLimitReached, names the field and the remedy": {
-			ceilings(9, 9), []v1alpha1.SandboxClaim{holder("x", s, shell("shell/1")), holder("y", s, shell("shell/2"))},
+			ceilings(9, 9), []*v1alpha1.SandboxClaim{holder("x", s, shell("shell/1")), holder("y", s, shell("shell/2"))},
 			v1alpha1.ReasonInstanceLimit, []string{"session s", "instances of sandbox shell", "maxInstances is 2", "release one"},
 		},
 	}
@@ -144,7 +144,7 @@ func TestAdmit_Queued(t *testing.T) {
 			claim := waiter("a", 0, s, shell("shell/default"))
 			// The claim stands last, as what is asked for it must not depend on where it was read.
 			got := Admit(Admission{
-				Claim: &claim, Runtime: tt.runtime, Class: &v1alpha1.SandboxClassSpec{},
+				Claim: claim, Runtime: tt.runtime, Class: &v1alpha1.SandboxClassSpec{},
 				Queue: Queue{Runtime: tt.runtime, Claims: append(slices.Clone(tt.others), claim)},
 			})
 			if tt.reason == "" {

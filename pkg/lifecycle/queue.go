@@ -17,7 +17,7 @@ type Queue struct {
 	// Runtime is the AgentRuntime; nil if there is none, and then nothing can be admitted.
 	Runtime *omniav1alpha1.AgentRuntime
 	// Claims are all the runtime's claims.
-	Claims []v1alpha1.SandboxClaim
+	Claims []*v1alpha1.SandboxClaim
 	// Standing are the UIDs of the runtime's claims, gone ones too, whose Deployment stands.
 	Standing sets.Set[types.UID]
 }
@@ -31,22 +31,31 @@ func Admitted(claim *v1alpha1.SandboxClaim) bool {
 // Slots is how many of the runtime's maxConcurrent are held: by each admitted claim that has not failed, and by whatever
 // sandbox of an ended or ending claim still has its Deployment.
 func (q Queue) Slots() int32 {
-	held := q.Standing.Clone()
-	if held == nil {
-		held = sets.New[types.UID]()
-	}
-	for i := range q.Claims {
-		if claim := &q.Claims[i]; Admitted(claim) && Live(claim.Status.Phase, claim.DeletionTimestamp != nil) {
-			held.Insert(claim.UID)
+	held := q.Standing.Len()
+	for _, claim := range q.Claims {
+		if Admitted(claim) && Live(claim.Status.Phase, claim.DeletionTimestamp != nil) && !q.Standing.Has(claim.UID) {
+			held++
 		}
 	}
-	return int32(held.Len())
+	return int32(held)
+}
+
+// free is how many slots are not held. A lowered maxConcurrent makes it negative.
+func (q Queue) free() int32 {
+	if q.Runtime == nil {
+		return 0
+	}
+	return q.Runtime.MaxConcurrent() - q.Slots()
 }
 
 // Place is the limit that the claim waits for; empty if it may be admitted now, before every claim that is younger, or
 // does not wait. One that is not among Claims is not admitted: where it stands is not known.
 func (q Queue) Place(claim *v1alpha1.SandboxClaim) Limit {
-	for waiting, limit := range q.waiting() {
+	free, claims := q.free(), q.Claims
+	if free <= 0 { // then all wait, and only what a claim's own session holds says for what
+		claims = ofSession(claims, claim.Spec.SessionID)
+	}
+	for waiting, limit := range q.among(claims, free) {
 		if waiting.UID == claim.UID {
 			return limit
 		}
@@ -72,15 +81,18 @@ func (q Queue) Again() []*v1alpha1.SandboxClaim {
 
 // waiting gives the claims that wait to be admitted, oldest first, each with the limit that it waits for. One that waits
 // for its session's limits stands in nobody's way; one that waits for a slot does: the next is not admitted before it.
-func (q Queue) waiting() iter.Seq2[*v1alpha1.SandboxClaim, Limit] {
+func (q Queue) waiting() iter.Seq2[*v1alpha1.SandboxClaim, Limit] { return q.among(q.Claims, q.free()) }
+
+// among gives those that wait among some of the claims, as if so many slots were free for them.
+func (q Queue) among(claims []*v1alpha1.SandboxClaim, free int32) iter.Seq2[*v1alpha1.SandboxClaim, Limit] {
 	return func(yield func(*v1alpha1.SandboxClaim, Limit) bool) {
 		if q.Runtime == nil {
 			return
 		}
-		held := newSessions(q.Runtime.MaxPerSession())
+		held := newSessions(q.Runtime.MaxPerSession(), len(claims))
 		var waiting []*v1alpha1.SandboxClaim
-		for i := range q.Claims {
-			switch claim := &q.Claims[i]; {
+		for _, claim := range claims {
+			switch {
 			case !Live(claim.Status.Phase, claim.DeletionTimestamp != nil):
 			case Admitted(claim):
 				held.add(claim)
@@ -89,7 +101,6 @@ func (q Queue) waiting() iter.Seq2[*v1alpha1.SandboxClaim, Limit] {
 			}
 		}
 		slices.SortFunc(waiting, older)
-		free := q.Runtime.MaxConcurrent() - q.Slots()
 		for _, claim := range waiting {
 			limit := held.fullFor(claim)
 			if limit == "" {
@@ -103,6 +114,16 @@ func (q Queue) waiting() iter.Seq2[*v1alpha1.SandboxClaim, Limit] {
 			}
 		}
 	}
+}
+
+func ofSession(claims []*v1alpha1.SandboxClaim, session string) []*v1alpha1.SandboxClaim {
+	var out []*v1alpha1.SandboxClaim
+	for _, claim := range claims {
+		if claim.Spec.SessionID == session {
+			out = append(out, claim)
+		}
+	}
+	return out
 }
 
 // older orders claims for admission: by queuedAt, then by UID. One without queuedAt, which none should be, is the oldest.

@@ -33,13 +33,13 @@ func anyQueue(t *rapid.T) Queue {
 			instances(rapid.SampledFrom([]string{"shell/1", "shell/2", "browser/1"}).Draw(t, "handle"), rapid.Int32Range(0, 2).Draw(t, "maxInstances")),
 			in(rapid.SampledFrom([]v1alpha1.Phase{"", v1alpha1.PhaseQueued, v1alpha1.PhaseQueued, v1alpha1.PhaseFailed}).Draw(t, "phase")))
 		if rapid.Bool().Draw(t, "admitted") {
-			admitted(&claim)
-			in(rapid.SampledFrom([]v1alpha1.Phase{v1alpha1.PhasePending, v1alpha1.PhaseBound, v1alpha1.PhaseBound, v1alpha1.PhaseFailed}).Draw(t, "phase of the admitted"))(&claim)
+			admitted(claim)
+			in(rapid.SampledFrom([]v1alpha1.Phase{v1alpha1.PhasePending, v1alpha1.PhaseBound, v1alpha1.PhaseBound, v1alpha1.PhaseFailed}).Draw(t, "phase of the admitted"))(claim)
 		}
 		if rapid.IntRange(0, 5).Draw(t, "terminating") == 0 {
-			terminating(&claim)
+			terminating(claim)
 		}
-		if rapid.IntRange(0, 2).Draw(t, "stands") == 0 && Admitted(&claim) {
+		if rapid.IntRange(0, 2).Draw(t, "stands") == 0 && Admitted(claim) {
 			queue.Standing.Insert(claim.UID)
 		}
 		queue.Claims = append(queue.Claims, claim)
@@ -61,9 +61,10 @@ func uidsOf(claims []*v1alpha1.SandboxClaim) []types.UID {
 // admitIn gives the queue as it is once these claims were admitted.
 func admitIn(q Queue, uids ...types.UID) Queue {
 	q.Claims = slices.Clone(q.Claims)
-	for i := range q.Claims {
-		if slices.Contains(uids, q.Claims[i].UID) {
-			admitted(&q.Claims[i])
+	for i, claim := range q.Claims {
+		if slices.Contains(uids, claim.UID) {
+			q.Claims[i] = claim.DeepCopy()
+			admitted(q.Claims[i])
 		}
 	}
 	return q
@@ -71,8 +72,7 @@ func admitIn(q Queue, uids ...types.UID) Queue {
 
 // heldIn counts a session's live admitted claims: all, and those of one sandbox.
 func heldIn(q Queue, session, sandbox string) (claims, ofSandbox int32) {
-	for i := range q.Claims {
-		claim := &q.Claims[i]
+	for _, claim := range q.Claims {
 		if claim.Spec.SessionID != session || !Admitted(claim) || !Live(claim.Status.Phase, claim.DeletionTimestamp != nil) {
 			continue
 		}
@@ -99,10 +99,14 @@ func TestQueue_AnyClaims(t *testing.T) {
 		shuffled.Claims = rapid.Permutation(queue.Claims).Draw(t, "order")
 		assert.Equal(t, next, uidsOf(mayBeAdmitted(shuffled)), "the order in which the claims were read does not matter")
 
+		places := map[types.UID]Limit{}
+		for claim, limit := range queue.waiting() {
+			places[claim.UID] = limit
+		}
 		var within []*v1alpha1.SandboxClaim
-		for i := range queue.Claims {
-			claim := &queue.Claims[i]
+		for _, claim := range queue.Claims {
 			place := queue.Place(claim)
+			assert.Equal(t, places[claim.UID], place, "%s asks alone and is told what all are told", claim.UID)
 			waits := !Admitted(claim) && Live(claim.Status.Phase, claim.DeletionTimestamp != nil)
 			assert.Equal(t, waits && place == "", slices.Contains(next, claim.UID), "%s has its place where it is next", claim.UID)
 			if waits && (place == "" || place == LimitConcurrent) {

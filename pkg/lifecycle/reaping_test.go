@@ -20,7 +20,7 @@ func idle(timeout time.Duration) *omniav1alpha1.AgentRuntime {
 }
 
 // used is a claim in a phase, last used so long ago.
-func used(phase v1alpha1.Phase, ago time.Duration, change ...func(*v1alpha1.SandboxClaim)) v1alpha1.SandboxClaim {
+func used(phase v1alpha1.Phase, ago time.Duration, change ...func(*v1alpha1.SandboxClaim)) *v1alpha1.SandboxClaim {
 	last := func(claim *v1alpha1.SandboxClaim) { claim.Status.LastUsedAt = at(-ago) }
 	return waiter("a", 0, append([]func(*v1alpha1.SandboxClaim){in(phase), last}, change...)...)
 }
@@ -35,7 +35,7 @@ func enrolling(claim *v1alpha1.SandboxClaim) {
 
 // dueCase is a claim, and what is due of it: a cause and what it brings, or after how long to ask again.
 type dueCase struct {
-	claim   v1alpha1.SandboxClaim
+	claim   *v1alpha1.SandboxClaim
 	runtime *omniav1alpha1.AgentRuntime
 	cause   EndCause
 	failed  string // the reason; empty: it is deleted
@@ -43,7 +43,7 @@ type dueCase struct {
 }
 
 func (c dueCase) check(t *testing.T) {
-	end, after := Due(&c.claim, c.runtime, now)
+	end, after := Due(c.claim, c.runtime, now)
 	assert.Equal(t, c.after, after, "when to ask again")
 	assert.Equal(t, c.cause, end.Cause)
 	assert.Equal(t, c.cause != "" && c.failed == "", end.Delete, "deleted")
@@ -135,7 +135,7 @@ func says(reason, message string) func(*v1alpha1.SandboxClaim) {
 
 func TestDue_FailedQuotesWhatItWaitedFor(t *testing.T) {
 	tests := map[string]struct {
-		claim v1alpha1.SandboxClaim
+		claim *v1alpha1.SandboxClaim
 		want  []string
 	}{
 		"Pending: how long, and the scheduler's own words": {
@@ -148,7 +148,7 @@ func TestDue_FailedQuotesWhatItWaitedFor(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			end, _ := Due(&tt.claim, nil, now)
+			end, _ := Due(tt.claim, nil, now)
 			require.NotNil(t, end.Failed)
 			for _, words := range tt.want {
 				assert.Contains(t, end.Failed.Message, words)

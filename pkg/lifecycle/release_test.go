@@ -12,7 +12,7 @@ import (
 )
 
 // bound is a claim in a phase that was Bound once.
-func bound(phase v1alpha1.Phase, change ...func(*v1alpha1.SandboxClaim)) v1alpha1.SandboxClaim {
+func bound(phase v1alpha1.Phase, change ...func(*v1alpha1.SandboxClaim)) *v1alpha1.SandboxClaim {
 	claim := waiter("a", 0, append([]func(*v1alpha1.SandboxClaim){in(phase)}, change...)...)
 	claim.Status.BoundAt = at(-time.Hour)
 	return claim
@@ -36,7 +36,7 @@ func TestRelease(t *testing.T) {
 	unset, own := &omniav1alpha1.AgentRuntime{}, graces(time.Minute, 10*time.Minute)
 	atOnce, nothing := Released{Delete: true}, Released{}
 	tests := map[string]struct {
-		claim   v1alpha1.SandboxClaim
+		claim   *v1alpha1.SandboxClaim
 		runtime *omniav1alpha1.AgentRuntime
 		want    Released
 	}{
@@ -66,13 +66,13 @@ func TestRelease(t *testing.T) {
 		"terminating, never Bound: goes already":                                    {waiter("a", 0, terminating), own, nothing},
 	}
 	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) { assert.Equal(t, tt.want, Release(&tt.claim, tt.runtime, now)) })
+		t.Run(name, func(t *testing.T) { assert.Equal(t, tt.want, Release(tt.claim, tt.runtime, now)) })
 	}
 }
 
 func TestRelease_WithinAMicrosecond_IsWhatCanBeStored(t *testing.T) {
 	claim := bound(v1alpha1.PhaseBound)
-	got := Release(&claim, nil, now.Add(1500*time.Nanosecond))
+	got := Release(claim, nil, now.Add(1500*time.Nanosecond))
 	assert.Equal(t, at(2*time.Minute+time.Microsecond), got.At, "whoever reads it back finds the same time")
 }
 

@@ -86,8 +86,9 @@ type sessions struct {
 // instance is what maxInstances counts: a session's claims of one sandbox.
 type instance struct{ session, sandbox string }
 
-func newSessions(perSession int32) *sessions {
-	return &sessions{perSession: perSession, claims: map[string]int32{}, instances: map[instance]int32{}}
+// newSessions has room for the sessions of so many claims.
+func newSessions(perSession int32, room int) *sessions {
+	return &sessions{perSession: perSession, claims: make(map[string]int32, room), instances: make(map[instance]int32, room)}
 }
 
 func instanceOf(claim *v1alpha1.SandboxClaim) instance {

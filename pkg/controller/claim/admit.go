@@ -20,12 +20,8 @@ import (
 	"github.com/altairalabs/omnia-sandboxes/pkg/sandbox"
 )
 
-const (
-	// claimsByRuntime indexes claims by the name of their AgentRuntime.
-	claimsByRuntime = "runtime"
-	// deploymentsByRuntime indexes sandboxes' Deployments likewise.
-	deploymentsByRuntime = "runtime"
-)
+// nothing has a client list nothing: no namespace has this name.
+const nothing = client.InNamespace("-")
 
 // admit decides whether the claim may have a sandbox now. Where it may, the status holds all that the sandbox is built
 // from, and that is on record before anything is built. Where it has to wait, it says when to look again.
@@ -35,16 +31,16 @@ func (r *Reconciler) admit(ctx context.Context, w *work) (time.Duration, bool, e
 		return 0, false, err
 	}
 	// From reading what is held to taking a slot of it, nobody else of this runtime takes one.
-	key := w.claim.Namespace + "/" + w.claim.RuntimeName()
-	r.admissions.LockKey(key)
-	defer func() { _ = r.admissions.UnlockKey(key) }() // it fails for an unlocked one only
+	key := runtimeOf(w.claim)
+	r.admissions.LockKey(key.String())
+	defer func() { _ = r.admissions.UnlockKey(key.String()) }() // it fails for an unlocked one only
 	if err := r.takeover.complete(ctx, r); err != nil {
 		return 0, false, err
 	}
-	if facts.Queue, err = r.queue(ctx, w.claim.Namespace, w.claim.RuntimeName(), facts.Runtime); err != nil {
+	if facts.Queue, err = r.queue(ctx, key, facts.Runtime); err != nil {
 		return 0, false, err
 	}
-	w.firstQueued = !slices.ContainsFunc(facts.Queue.Claims, func(other v1alpha1.SandboxClaim) bool {
+	w.firstQueued = !slices.ContainsFunc(facts.Queue.Claims, func(other *v1alpha1.SandboxClaim) bool {
 		return other.UID != w.claim.UID && other.Status.Phase == v1alpha1.PhaseQueued && v1alpha1.ReadyCondition(other.Status.Conditions).Reason == v1alpha1.ReasonCeilingReached
 	})
 	verdict := lifecycle.Admit(facts)
@@ -68,23 +64,44 @@ func (r *Reconciler) admit(ctx context.Context, w *work) (time.Duration, bool, e
 	return 0, verdict.Phase == v1alpha1.PhasePending, nil
 }
 
-// queue reads what competes with one runtime's claims. Options may let it see less than what this process wrote. What is
-// being built is asked first: it is listed as a Deployment once it is built no longer.
-func (r *Reconciler) queue(ctx context.Context, namespace, runtimeName string, runtime *omniav1alpha1.AgentRuntime, options ...client.ListOption) (lifecycle.Queue, error) {
-	var claims v1alpha1.SandboxClaimList
-	standing := sets.New(r.building.of(types.NamespacedName{Namespace: namespace, Name: runtimeName})...)
-	options = append(options, client.InNamespace(namespace), client.UnsafeDisableDeepCopy)
-	if err := r.Claims.List(ctx, &claims, append(options, client.MatchingFields{claimsByRuntime: runtimeName})...); err != nil {
-		return lifecycle.Queue{}, fmt.Errorf("listing the claims of AgentRuntime %s/%s: %w", namespace, runtimeName, err)
+// queue reads what competes with one runtime's claims, all that this process wrote included. What is being built is asked
+// first: it is found as a Deployment once it is built no longer.
+func (r *Reconciler) queue(ctx context.Context, key types.NamespacedName, runtime *omniav1alpha1.AgentRuntime) (lifecycle.Queue, error) {
+	building := r.building.of(key)
+	if err := r.catchUp(ctx); err != nil {
+		return lifecycle.Queue{}, err
 	}
-	var deployments appsv1.DeploymentList
-	if err := r.Host.List(ctx, &deployments, append(options, client.MatchingFields{deploymentsByRuntime: runtimeName})...); err != nil {
-		return lifecycle.Queue{}, fmt.Errorf("listing the Deployments of AgentRuntime %s/%s: %w", namespace, runtimeName, err)
+	return r.competing(key, runtime, building)
+}
+
+// catchUp waits until the caches hold what this process wrote to claims and Deployments: a client waits for that before
+// it lists any of a kind.
+func (r *Reconciler) catchUp(ctx context.Context) error {
+	if err := r.Claims.List(ctx, &v1alpha1.SandboxClaimList{}, nothing); err != nil {
+		return fmt.Errorf("waiting for the claims that were written: %w", err)
 	}
-	for i := range deployments.Items {
-		standing.Insert(sandbox.ClaimUIDOf(&deployments.Items[i]))
+	if err := r.Host.List(ctx, &appsv1.DeploymentList{}, nothing); err != nil {
+		return fmt.Errorf("waiting for the Deployments that were written: %w", err)
 	}
-	return lifecycle.Queue{Runtime: runtime, Claims: claims.Items, Standing: standing}, nil
+	return nil
+}
+
+// competing is what the caches hold of one runtime's queue, beside what is being built.
+func (r *Reconciler) competing(key types.NamespacedName, runtime *omniav1alpha1.AgentRuntime, building []types.UID) (lifecycle.Queue, error) {
+	claims, err := found[*v1alpha1.SandboxClaim](r.claims, key)
+	if err != nil {
+		return lifecycle.Queue{}, fmt.Errorf("finding the claims of AgentRuntime %s: %w", key, err)
+	}
+	deployments, err := found[*appsv1.Deployment](r.deployments, key)
+	if err != nil {
+		return lifecycle.Queue{}, fmt.Errorf("finding the Deployments of AgentRuntime %s: %w", key, err)
+	}
+	standing := make(sets.Set[types.UID], len(deployments)+len(building))
+	standing.Insert(building...)
+	for _, deployment := range deployments {
+		standing.Insert(sandbox.ClaimUIDOf(deployment))
+	}
+	return lifecycle.Queue{Runtime: runtime, Claims: claims, Standing: standing}, nil
 }
 
 // unwaited says whether nobody waits any longer for a claim that is withdrawn then, and if somebody may, for how long.

@@ -21,7 +21,7 @@ func (b *building) add(claim *v1alpha1.SandboxClaim) {
 	if b.claims == nil {
 		b.claims = map[types.UID]types.NamespacedName{}
 	}
-	b.claims[claim.UID] = types.NamespacedName{Namespace: claim.Namespace, Name: claim.RuntimeName()}
+	b.claims[claim.UID] = runtimeOf(claim)
 }
 
 func (b *building) remove(claim *v1alpha1.SandboxClaim) {

@@ -23,7 +23,7 @@ func (r *Reconciler) end(ctx context.Context, cached *v1alpha1.SandboxClaim) (re
 	} else if err != nil {
 		return reconcile.Result{}, fmt.Errorf("reading claim %s/%s before its deletion: %w", cached.Namespace, cached.Name, err)
 	}
-	runtime, err := r.runtime(ctx, r.HostLive, claim)
+	runtime, err := r.runtime(ctx, r.HostLive, runtimeOf(claim))
 	if err != nil {
 		return reconcile.Result{}, err
 	}

@@ -6,6 +6,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	omniav1alpha1 "github.com/altairalabs/omnia-sandboxes/apis/omnia/v1alpha1"
@@ -18,7 +19,7 @@ import (
 func (r *Reconciler) gather(ctx context.Context, w *work) (lifecycle.Admission, error) {
 	if w.runtime == nil || !w.runtime.SandboxesEnabled() {
 		var err error
-		if w.runtime, err = r.runtime(ctx, r.HostLive, w.claim); err != nil {
+		if w.runtime, err = r.runtime(ctx, r.HostLive, runtimeOf(w.claim)); err != nil {
 			return lifecycle.Admission{}, err
 		}
 	}
@@ -26,21 +27,20 @@ func (r *Reconciler) gather(ctx context.Context, w *work) (lifecycle.Admission, 
 	return lifecycle.Admission{Claim: w.claim, Runtime: w.runtime, Class: class}, err
 }
 
-// runtime reads the claim's AgentRuntime; nil if there is none, or the claim names none.
-func (r *Reconciler) runtime(ctx context.Context, reader client.Reader, claim *v1alpha1.SandboxClaim) (*omniav1alpha1.AgentRuntime, error) {
-	name := claim.RuntimeName()
-	if name == "" {
+// runtime reads an AgentRuntime; nil if there is none, or none is named.
+func (r *Reconciler) runtime(ctx context.Context, reader client.Reader, key types.NamespacedName) (*omniav1alpha1.AgentRuntime, error) {
+	if key.Name == "" {
 		return nil, nil
 	}
 	runtime := &omniav1alpha1.AgentRuntime{}
-	err := reader.Get(ctx, client.ObjectKey{Namespace: claim.Namespace, Name: name}, runtime)
+	err := reader.Get(ctx, key, runtime)
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, nil
 	case apimeta.IsNoMatchError(err):
 		return nil, fmt.Errorf("the cluster has no AgentRuntime CRD (install Omnia, or apply manifests/omnia-crds): %w", err)
 	case err != nil:
-		return nil, fmt.Errorf("reading AgentRuntime %s/%s: %w", claim.Namespace, name, err)
+		return nil, fmt.Errorf("reading AgentRuntime %s: %w", key, err)
 	}
 	return runtime, nil
 }

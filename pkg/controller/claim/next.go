@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -13,7 +14,6 @@ import (
 	omniav1alpha1 "github.com/altairalabs/omnia-sandboxes/apis/omnia/v1alpha1"
 	"github.com/altairalabs/omnia-sandboxes/apis/sandbox/v1alpha1"
 	"github.com/altairalabs/omnia-sandboxes/pkg/lifecycle"
-	"github.com/altairalabs/omnia-sandboxes/pkg/sandbox"
 )
 
 // When a place becomes free, the oldest waiters are looked at again at once, as many as there are free places
@@ -50,15 +50,11 @@ func sandboxTermsChanged() predicate.Predicate {
 }
 
 func (r *Reconciler) nextAfterClaim(ctx context.Context, claim *v1alpha1.SandboxClaim) []reconcile.Request {
-	return r.next(ctx, claim.Namespace, claim.RuntimeName())
+	return r.next(ctx, claim.Namespace, runtimeOfClaim(claim))
 }
 
 func (r *Reconciler) nextAfterDeployment(ctx context.Context, deployment client.Object) []reconcile.Request {
-	var out []reconcile.Request
-	for _, name := range runtimeOfDeployment(deployment) {
-		out = append(out, r.next(ctx, deployment.GetNamespace(), name)...)
-	}
-	return out
+	return r.next(ctx, deployment.GetNamespace(), runtimeOfDeployment(deployment))
 }
 
 // next gives the claims of a runtime that a freed place concerns. It looks at the cache as it is, since whoever asks feeds
@@ -67,48 +63,32 @@ func (r *Reconciler) next(ctx context.Context, namespace, runtimeName string) []
 	if runtimeName == "" {
 		return nil
 	}
-	runtime := &omniav1alpha1.AgentRuntime{}
-	if err := r.Host.Get(ctx, client.ObjectKey{Namespace: namespace, Name: runtimeName}, runtime); err != nil {
+	key, runtime := types.NamespacedName{Namespace: namespace, Name: runtimeName}, &omniav1alpha1.AgentRuntime{}
+	if err := r.Host.Get(ctx, key, runtime); err != nil {
 		return nil // without it nobody is admitted, and whoever waits finds that out by itself
 	}
-	queue, err := r.queue(ctx, namespace, runtimeName, runtime, client.DisableReadYourWritesConsistency)
+	queue, err := r.competing(key, runtime, r.building.of(key))
 	if err != nil {
 		klog.FromContext(ctx).Error(err, "Looking for who is next")
 		return nil
 	}
-	var out []reconcile.Request
-	for _, claim := range queue.Again() {
-		out = append(out, requestFor(claim.Namespace, claim.Name)...)
-	}
-	return out
+	return requestsFor(queue.Again())
 }
 
 // claimsOfRuntime gives all of a runtime's claims: its ceilings, or how long they may go untouched, have changed.
 func (r *Reconciler) claimsOfRuntime(ctx context.Context, runtime client.Object) []reconcile.Request {
-	var claims v1alpha1.SandboxClaimList
-	if err := r.Claims.List(ctx, &claims, client.InNamespace(runtime.GetNamespace()), client.MatchingFields{claimsByRuntime: runtime.GetName()},
-		client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency); err != nil {
-		klog.FromContext(ctx).Error(err, "Listing the claims of an AgentRuntime that changed", "agentRuntime", klog.KObj(runtime))
+	claims, err := found[*v1alpha1.SandboxClaim](r.claims, client.ObjectKeyFromObject(runtime))
+	if err != nil {
+		klog.FromContext(ctx).Error(err, "Finding the claims of an AgentRuntime that changed", "agentRuntime", klog.KObj(runtime))
 		return nil
 	}
-	var out []reconcile.Request
-	for i := range claims.Items {
-		out = append(out, requestFor(claims.Items[i].Namespace, claims.Items[i].Name)...)
+	return requestsFor(claims)
+}
+
+func requestsFor(claims []*v1alpha1.SandboxClaim) []reconcile.Request {
+	out := make([]reconcile.Request, 0, len(claims))
+	for _, claim := range claims {
+		out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(claim)})
 	}
 	return out
-}
-
-func runtimeOfClaim(o client.Object) []string {
-	if claim, ok := o.(*v1alpha1.SandboxClaim); ok && claim.RuntimeName() != "" {
-		return []string{claim.RuntimeName()}
-	}
-	return nil
-}
-
-// runtimeOfDeployment indexes what a claim controls, and nothing that only bears the label.
-func runtimeOfDeployment(o client.Object) []string {
-	if name := o.GetLabels()[v1alpha1.LabelAgentRuntime]; name != "" && sandbox.ClaimUIDOf(o) != "" {
-		return []string{name}
-	}
-	return nil
 }

@@ -17,13 +17,6 @@ import (
 	"github.com/altairalabs/omnia-sandboxes/pkg/sandbox"
 )
 
-const (
-	// podsByClaim indexes pods by the UID of their claim.
-	podsByClaim = "claim-uid"
-	// slicesByService indexes EndpointSlices by their Service.
-	slicesByService = "service"
-)
-
 // observe notes how the sandbox's objects, which all stand, do.
 func (r *Reconciler) observe(ctx context.Context, claim *v1alpha1.SandboxClaim, service *corev1.Service, deployment *appsv1.Deployment, seen *lifecycle.Observed) error {
 	if ip := service.Spec.ClusterIP; ip != "" && ip != corev1.ClusterIPNone {

@@ -45,6 +45,9 @@ type Reconciler struct {
 	Events events.EventRecorder
 	Clock  clock.PassiveClock
 
+	// claims and deployments are what the caches of Claims and Host hold, by AgentRuntime.
+	claims, deployments index
+
 	leases leases
 	// admissions has one claim of a runtime at a time decided on, so that none is admitted on another's slot.
 	admissions keymutex.KeyMutex
@@ -92,7 +95,7 @@ func (r *Reconciler) reconcile(ctx context.Context, request reconcile.Request) (
 	if unwaited, _ := r.unwaited(claim); unwaited {
 		return reconcile.Result{}, r.withdraw(ctx, claim)
 	}
-	runtime, err := r.runtime(ctx, r.Host, claim)
+	runtime, err := r.runtime(ctx, r.Host, runtimeOf(claim))
 	if err != nil {
 		return reconcile.Result{}, err
 	}

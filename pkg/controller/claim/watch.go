@@ -53,17 +53,17 @@ type Options struct {
 
 // Add puts the controller into the manager of the host cluster, with our own group as its second cluster.
 func Add(ctx context.Context, host manager.Manager, claims cluster.Cluster, options Options) error {
-	if err := addIndexes(ctx, host.GetFieldIndexer(), claims.GetFieldIndexer()); err != nil {
-		return err
-	}
-	if err := warm(ctx, host.GetCache(), claims.GetCache()); err != nil {
-		return err
-	}
 	r := &Reconciler{
 		Claims: claims.GetClient(), ClaimsLive: claims.GetAPIReader(),
 		Host: host.GetClient(), HostLive: host.GetAPIReader(),
 		Events: host.GetEventRecorder(eventSource), Clock: options.Clock,
 		admissions: keymutex.NewHashed(admissionLocks),
+	}
+	if err := r.addIndexes(ctx, host.GetCache(), claims.GetCache()); err != nil {
+		return err
+	}
+	if err := warm(ctx, host.GetCache(), claims.GetCache()); err != nil {
+		return err
 	}
 	byOwner, byLabel := handler.EnqueueRequestsFromMapFunc(owningClaim), handler.EnqueueRequestsFromMapFunc(labelledClaim)
 	err := builder.ControllerManagedBy(host).
@@ -111,29 +111,6 @@ func warm(ctx context.Context, host, claims cache.Cache) error {
 		}
 	}
 	return nil
-}
-
-func addIndexes(ctx context.Context, host, claims client.FieldIndexer) error {
-	for _, index := range []struct {
-		indexer client.FieldIndexer
-		object  client.Object
-		field   string
-		of      client.IndexerFunc
-	}{
-		{host, &corev1.Pod{}, podsByClaim, labelIndex(v1alpha1.LabelClaimUID)},
-		{host, &discoveryv1.EndpointSlice{}, slicesByService, labelIndex(discoveryv1.LabelServiceName)},
-		{host, &appsv1.Deployment{}, deploymentsByRuntime, runtimeOfDeployment},
-		{claims, &v1alpha1.SandboxClaim{}, claimsByRuntime, runtimeOfClaim},
-	} {
-		if err := index.indexer.IndexField(ctx, index.object, index.field, index.of); err != nil {
-			return fmt.Errorf("indexing %T by %s: %w", index.object, index.field, err)
-		}
-	}
-	return nil
-}
-
-func labelIndex(label string) client.IndexerFunc {
-	return func(o client.Object) []string { return []string{o.GetLabels()[label]} }
 }
 
 // owningClaim maps an object to the claim that controls it.

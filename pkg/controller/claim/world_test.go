@@ -12,10 +12,12 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
+	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/keymutex"
@@ -67,19 +69,42 @@ func newWorld(t *testing.T, claim *v1alpha1.SandboxClaim, onHost ...client.Objec
 		WithStatusSubresource(&appsv1.Deployment{}, &corev1.Pod{}).
 		WithIndex(&corev1.Pod{}, podsByClaim, labelIndex(v1alpha1.LabelClaimUID)).
 		WithIndex(&discoveryv1.EndpointSlice{}, slicesByService, labelIndex(discoveryv1.LabelServiceName)).
-		WithIndex(&appsv1.Deployment{}, deploymentsByRuntime, runtimeOfDeployment).
 		Build()
 	w.claims = fake.NewClientBuilder().WithScheme(claimsScheme).
 		WithObjects(claim, shellClass()).
 		WithStatusSubresource(&v1alpha1.SandboxClaim{}).
-		WithIndex(&v1alpha1.SandboxClaim{}, claimsByRuntime, runtimeOfClaim).
 		Build()
 	w.r = &Reconciler{
 		Claims: w.recorded(w.claims), ClaimsLive: w.live(w.claims),
 		Host: w.recorded(w.host), HostLive: w.live(w.host), Events: w.events, Clock: w.clock,
 		admissions: keymutex.NewHashed(admissionLocks),
 	}
+	w.r.claims = &listed{w.claims, func() client.ObjectList { return &v1alpha1.SandboxClaimList{} }, claimIndexes}
+	w.r.deployments = &listed{w.host, func() client.ObjectList { return &appsv1.DeploymentList{} }, deploymentIndexes}
 	return w
+}
+
+// listed is a cache's index that holds whatever there is of a kind whenever it is asked.
+type listed struct {
+	from client.Reader
+	list func() client.ObjectList
+	by   toolscache.Indexers
+}
+
+func (l *listed) ByIndex(name, value string) ([]any, error) {
+	now, err := l.now()
+	if err != nil {
+		return nil, err
+	}
+	return now.ByIndex(name, value)
+}
+
+func (l *listed) now() (toolscache.Indexer, error) {
+	list, now := l.list(), toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, l.by)
+	if err := l.from.List(context.Background(), list); err != nil {
+		return nil, err
+	}
+	return now, apimeta.EachListItem(list, func(o runtime.Object) error { return now.Add(o) })
 }
 
 func (w *world) note(c client.Client, verb string, object client.Object) error {

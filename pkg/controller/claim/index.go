@@ -1,0 +1,134 @@
+package claim
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/altairalabs/omnia-sandboxes/apis/sandbox/v1alpha1"
+	"github.com/altairalabs/omnia-sandboxes/pkg/sandbox"
+)
+
+const (
+	// podsByClaim indexes pods by the UID of their claim.
+	podsByClaim = "claim-uid"
+	// slicesByService indexes EndpointSlices by their Service.
+	slicesByService = "service"
+	// byRuntime indexes claims by their AgentRuntime, and sandboxes' Deployments likewise.
+	byRuntime = "runtime"
+)
+
+// index gives a cache's objects as they lie there, which therefore are only read. A client's list would copy each of a
+// runtime's claims and Deployments, for each decision on one of them.
+type index interface {
+	ByIndex(name, value string) ([]any, error)
+}
+
+var _ index = toolscache.Indexer(nil)
+
+// claimIndexes and deploymentIndexes find those of an AgentRuntime.
+var (
+	claimIndexes      = toolscache.Indexers{byRuntime: indexedBy(runtimeOfClaim)}
+	deploymentIndexes = toolscache.Indexers{byRuntime: indexedBy(runtimeOfDeployment)}
+)
+
+// indexedBy has an object found by the AgentRuntime that it names; one that names none is not found.
+func indexedBy(runtimeOf func(client.Object) string) toolscache.IndexFunc {
+	return func(o any) ([]string, error) {
+		object, ok := o.(client.Object)
+		if !ok {
+			return nil, fmt.Errorf("a cache holds a %T, which is no object", o)
+		}
+		name := runtimeOf(object)
+		if name == "" {
+			return nil, nil
+		}
+		return []string{types.NamespacedName{Namespace: object.GetNamespace(), Name: name}.String()}, nil
+	}
+}
+
+// runtimeOf names a claim's AgentRuntime; without a name if the claim is of none.
+func runtimeOf(claim *v1alpha1.SandboxClaim) types.NamespacedName {
+	return types.NamespacedName{Namespace: claim.Namespace, Name: claim.RuntimeName()}
+}
+
+func runtimeOfClaim(o client.Object) string {
+	if claim, ok := o.(*v1alpha1.SandboxClaim); ok {
+		return claim.RuntimeName()
+	}
+	return ""
+}
+
+// runtimeOfDeployment is the runtime of what a claim controls, and none of what only bears the label.
+func runtimeOfDeployment(o client.Object) string {
+	if sandbox.ClaimUIDOf(o) == "" {
+		return ""
+	}
+	return o.GetLabels()[v1alpha1.LabelAgentRuntime]
+}
+
+// found gives what an index has.
+func found[T client.Object](in index, runtime types.NamespacedName) ([]T, error) {
+	held, err := in.ByIndex(byRuntime, runtime.String())
+	if err != nil {
+		return nil, err
+	}
+	out := make([]T, 0, len(held))
+	for _, one := range held {
+		object, ok := one.(T)
+		if !ok {
+			return nil, fmt.Errorf("the cache holds a %T among them", one)
+		}
+		out = append(out, object)
+	}
+	return out, nil
+}
+
+// indexed adds indexes to a cache's objects of one kind, and gives them.
+func indexed(ctx context.Context, in cache.Cache, object client.Object, by toolscache.Indexers) (index, error) {
+	informer, err := in.GetInformer(ctx, object, cache.BlockUntilSynced(false))
+	if err != nil {
+		return nil, fmt.Errorf("indexing %T: %w", object, err)
+	}
+	if err := informer.AddIndexers(by); err != nil {
+		return nil, fmt.Errorf("indexing %T: %w", object, err)
+	}
+	holder, ok := informer.(interface{ GetIndexer() toolscache.Indexer })
+	if !ok {
+		return nil, fmt.Errorf("indexing %T: the cache's informer, a %T, does not give its objects", object, informer)
+	}
+	return holder.GetIndexer(), nil
+}
+
+// addIndexes has the reconciler find what it looks for in the caches.
+func (r *Reconciler) addIndexes(ctx context.Context, host, claims cache.Cache) error {
+	for _, by := range []struct {
+		object client.Object
+		field  string
+		label  string
+	}{
+		{&corev1.Pod{}, podsByClaim, v1alpha1.LabelClaimUID},
+		{&discoveryv1.EndpointSlice{}, slicesByService, discoveryv1.LabelServiceName},
+	} {
+		if err := host.IndexField(ctx, by.object, by.field, labelIndex(by.label)); err != nil {
+			return fmt.Errorf("indexing %T by %s: %w", by.object, by.field, err)
+		}
+	}
+	var err error
+	if r.claims, err = indexed(ctx, claims, &v1alpha1.SandboxClaim{}, claimIndexes); err != nil {
+		return err
+	}
+	r.deployments, err = indexed(ctx, host, &appsv1.Deployment{}, deploymentIndexes)
+	return err
+}
+
+func labelIndex(label string) client.IndexerFunc {
+	return func(o client.Object) []string { return []string{o.GetLabels()[label]} }
+}
