@@ -27,12 +27,17 @@ var admissionChecks = []admissionCheck{
 // Admit says whether a claim may have a sandbox: Pending, or Failed with the first cause, both for good; or Queued, while
 // a limit leaves it no room.
 func Admit(in Admission) Verdict {
+	return admit(in, func() Limit { return in.Queue.Place(in.Claim) })
+}
+
+// admit asks for the claim's place in the queue where nothing else refuses the claim.
+func admit(in Admission, place func() Limit) Verdict {
 	for _, check := range admissionChecks {
 		if verdict, refused := check(in); refused {
 			return verdict
 		}
 	}
-	if limit := in.Queue.Place(in.Claim); limit != "" {
+	if limit := place(); limit != "" {
 		return queued(queuedReasons[limit], waitsFor(in, limit))
 	}
 	return creating()

@@ -86,10 +86,7 @@ func (q Queue) waiting() iter.Seq2[*v1alpha1.SandboxClaim, Limit] { return q.amo
 // among gives those that wait among some of the claims, as if so many slots were free for them.
 func (q Queue) among(claims []*v1alpha1.SandboxClaim, free int32) iter.Seq2[*v1alpha1.SandboxClaim, Limit] {
 	return func(yield func(*v1alpha1.SandboxClaim, Limit) bool) {
-		if q.Runtime == nil {
-			return
-		}
-		held := newSessions(q.Runtime.MaxPerSession(), len(claims))
+		held := newSessions(timesOf(q.Runtime).MaxPerSession(), len(claims))
 		var waiting []*v1alpha1.SandboxClaim
 		for _, claim := range claims {
 			switch {

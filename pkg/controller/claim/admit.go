@@ -24,7 +24,8 @@ import (
 const nothing = client.InNamespace("-")
 
 // admit decides whether the claim may have a sandbox now. Where it may, the status holds all that the sandbox is built
-// from, and that is on record before anything is built. Where it has to wait, it says when to look again.
+// from, and that is on record before anything is built. Where it has to wait, whoever frees a place and recheckWaiters have
+// it looked at again.
 func (r *Reconciler) admit(ctx context.Context, w *work) (time.Duration, bool, error) {
 	facts, err := r.gather(ctx, w)
 	if err != nil {
@@ -57,8 +58,6 @@ func (r *Reconciler) admit(ctx context.Context, w *work) (time.Duration, bool, e
 		return 0, false, err
 	case !written:
 		return soon, false, nil
-	case verdict.Phase == v1alpha1.PhaseQueued:
-		return recheck, false, nil
 	}
 	w.confirmed = true
 	return 0, verdict.Phase == v1alpha1.PhasePending, nil

@@ -58,7 +58,7 @@ func TestCeiling(t *testing.T) {
 		_, result, err := w.reconcileOf(name)
 		require.NoError(t, err)
 		if name == "c4" || name == "c3" {
-			assert.Equal(t, 10*time.Second, result.RequeueAfter, "every waiter is looked at again every 10 seconds")
+			assert.Equal(t, 30*time.Minute, result.RequeueAfter, "until it has waited for too long: that a place is free, others tell it")
 		}
 	}
 	assert.Equal(t, []string{"Pending", "Pending", "Queued", "Queued"}, w.phases(4))
@@ -194,7 +194,7 @@ func TestQueuedClaimIsWithdrawn(t *testing.T) {
 	require.NoError(t, w.claims.Status().Update(t.Context(), claim))
 	_, result, err := w.reconcileOf("c1")
 	require.NoError(t, err)
-	assert.Equal(t, 5*time.Second, result.RequeueAfter, "when the lease runs out, before the next look at the queue")
+	assert.Equal(t, 5*time.Second, result.RequeueAfter, "when the lease runs out")
 	w.clock.SetTime(began.Add(5 * time.Second))
 	before := withdrawn(t)
 	did, _, err := w.reconcileOf("c1")

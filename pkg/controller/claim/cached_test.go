@@ -153,3 +153,16 @@ func BenchmarkReconcileOfAWaiter(b *testing.B) {
 		})
 	}
 }
+
+// All waiters are looked at, and have to wait on.
+func BenchmarkPassOverTheWaiters(b *testing.B) {
+	for _, claims := range []int{1000, 5000} {
+		b.Run(fmt.Sprintf("%d claims", claims), func(b *testing.B) {
+			r := full(b, claims)
+			b.ReportAllocs()
+			for b.Loop() {
+				require.Empty(b, r.outdated(b.Context()))
+			}
+		})
+	}
+}

@@ -3,6 +3,7 @@ package claim
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -23,19 +24,22 @@ const (
 	slicesByService = "service"
 	// byRuntime indexes claims by their AgentRuntime, and sandboxes' Deployments likewise.
 	byRuntime = "runtime"
+	// queuedByRuntime indexes the Queued claims among them.
+	queuedByRuntime = "queued-by-runtime"
 )
 
 // index gives a cache's objects as they lie there, which therefore are only read. A client's list would copy each of a
 // runtime's claims and Deployments, for each decision on one of them.
 type index interface {
 	ByIndex(name, value string) ([]any, error)
+	ListIndexFuncValues(name string) []string
 }
 
 var _ index = toolscache.Indexer(nil)
 
 // claimIndexes and deploymentIndexes find those of an AgentRuntime.
 var (
-	claimIndexes      = toolscache.Indexers{byRuntime: indexedBy(runtimeOfClaim)}
+	claimIndexes      = toolscache.Indexers{byRuntime: indexedBy(runtimeOfClaim), queuedByRuntime: indexedBy(runtimeOfQueued)}
 	deploymentIndexes = toolscache.Indexers{byRuntime: indexedBy(runtimeOfDeployment)}
 )
 
@@ -54,6 +58,12 @@ func indexedBy(runtimeOf func(client.Object) string) toolscache.IndexFunc {
 	}
 }
 
+// keyOf is the AgentRuntime of which an index's value speaks.
+func keyOf(value string) types.NamespacedName {
+	namespace, name, _ := strings.Cut(value, string(types.Separator))
+	return types.NamespacedName{Namespace: namespace, Name: name}
+}
+
 // runtimeOf names a claim's AgentRuntime; without a name if the claim is of none.
 func runtimeOf(claim *v1alpha1.SandboxClaim) types.NamespacedName {
 	return types.NamespacedName{Namespace: claim.Namespace, Name: claim.RuntimeName()}
@@ -61,6 +71,13 @@ func runtimeOf(claim *v1alpha1.SandboxClaim) types.NamespacedName {
 
 func runtimeOfClaim(o client.Object) string {
 	if claim, ok := o.(*v1alpha1.SandboxClaim); ok {
+		return claim.RuntimeName()
+	}
+	return ""
+}
+
+func runtimeOfQueued(o client.Object) string {
+	if claim, ok := o.(*v1alpha1.SandboxClaim); ok && claim.Status.Phase == v1alpha1.PhaseQueued {
 		return claim.RuntimeName()
 	}
 	return ""

@@ -22,8 +22,8 @@ import (
 )
 
 const (
-	// recheck is when to look again at what sends no event: an object of somebody else's, a refusal that may pass. Every
-	// waiter is looked at again as often (spec/sandboxclaim.md, "Phases").
+	// recheck is when to look again at what sends no event: an object of somebody else's, a refusal that may pass, and
+	// whoever waits.
 	recheck = 10 * time.Second
 	// soon is when to look again at what changed under a write.
 	soon = time.Second

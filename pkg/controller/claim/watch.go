@@ -46,7 +46,7 @@ const (
 // Options say by what the controller works.
 type Options struct {
 	// Clock tells the time that claims live by.
-	Clock clock.PassiveClock
+	Clock clock.WithTicker
 	// NewQueue makes the queue of claims to be looked at; nil makes controller-runtime's own.
 	NewQueue func(string, workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request]
 }
@@ -74,6 +74,7 @@ func Add(ctx context.Context, host manager.Manager, claims cluster.Cluster, opti
 		}).
 		WatchesRawSource(source.Kind(claims.GetCache(), &v1alpha1.SandboxClaim{}, &handler.TypedEnqueueRequestForObject[*v1alpha1.SandboxClaim]{}, notOwnStep())).
 		WatchesRawSource(source.Kind(claims.GetCache(), &v1alpha1.SandboxClaim{}, handler.TypedEnqueueRequestsFromMapFunc(r.nextAfterClaim), placeFreed())).
+		WatchesRawSource(r.recheckWaiters(options.Clock)).
 		Watches(&omniav1alpha1.AgentRuntime{}, handler.EnqueueRequestsFromMapFunc(r.claimsOfRuntime), builder.WithPredicates(sandboxTermsChanged())).
 		Watches(&networkingv1.NetworkPolicy{}, byOwner, builder.WithPredicates(changedOrGone())).
 		Watches(&corev1.Service{}, byOwner, builder.WithPredicates(changedOrGone())).

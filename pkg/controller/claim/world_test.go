@@ -3,6 +3,7 @@ package claim
 import (
 	"context"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -48,7 +49,8 @@ type world struct {
 	// events holds what people were told.
 	events *events.FakeRecorder
 	// did are the writes and uncached reads since the last clear, in order.
-	did []string
+	did    []string
+	noting sync.Mutex
 	// hidden are host objects that the cache does not hold yet or never will, as kind/name.
 	hidden map[string]bool
 	// refuse, where it gives an error for "verb kind", has that call fail.
@@ -99,6 +101,14 @@ func (l *listed) ByIndex(name, value string) ([]any, error) {
 	return now.ByIndex(name, value)
 }
 
+func (l *listed) ListIndexFuncValues(name string) []string {
+	now, err := l.now()
+	if err != nil {
+		panic(err)
+	}
+	return now.ListIndexFuncValues(name)
+}
+
 func (l *listed) now() (toolscache.Indexer, error) {
 	list, now := l.list(), toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, l.by)
 	if err := l.from.List(context.Background(), list); err != nil {
@@ -109,6 +119,8 @@ func (l *listed) now() (toolscache.Indexer, error) {
 
 func (w *world) note(c client.Client, verb string, object client.Object) error {
 	kind := w.kind(c, object)
+	w.noting.Lock()
+	defer w.noting.Unlock()
 	w.did = append(w.did, verb+" "+kind)
 	return w.refuse[verb+" "+kind]
 }
