@@ -9,7 +9,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -20,9 +19,6 @@ import (
 	"github.com/altairalabs/omnia-sandboxes/pkg/sandbox"
 )
 
-// nothing has a client list nothing: no namespace has this name.
-const nothing = client.InNamespace("-")
-
 // admit decides whether the claim may have a sandbox now. Where it may, the status holds all that the sandbox is built
 // from, and that is on record before anything is built. Where it has to wait, whoever frees a place and recheckWaiters have
 // it looked at again.
@@ -31,15 +27,35 @@ func (r *Reconciler) admit(ctx context.Context, w *work) (time.Duration, bool, e
 	if err != nil {
 		return 0, false, err
 	}
-	// From reading what is held to taking a slot of it, nobody else of this runtime takes one.
+	if err := r.decide(ctx, w, facts); err != nil {
+		return 0, false, err
+	}
+	key := client.ObjectKeyFromObject(w.claim)
+	written, err := r.record(ctx, w)
+	if err != nil {
+		r.takeover.renew() // it may have been written all the same
+	}
+	if err != nil || !written {
+		r.given.drop(key)
+		return soon, false, err
+	}
+	r.given.wrote(w.claim)
+	w.confirmed = true
+	return 0, w.claim.Status.Phase == v1alpha1.PhasePending, nil
+}
+
+// decide puts into the claim's status whether it may have a sandbox now, which holds for whoever is decided on next. From
+// reading what is held to noting what was decided, nobody else of this runtime is decided on.
+func (r *Reconciler) decide(ctx context.Context, w *work, facts lifecycle.Admission) error {
 	key := runtimeOf(w.claim)
 	r.admissions.LockKey(key.String())
 	defer func() { _ = r.admissions.UnlockKey(key.String()) }() // it fails for an unlocked one only
 	if err := r.takeover.complete(ctx, r); err != nil {
-		return 0, false, err
+		return err
 	}
+	var err error
 	if facts.Queue, err = r.queue(ctx, key, facts.Runtime); err != nil {
-		return 0, false, err
+		return err
 	}
 	w.firstQueued = !slices.ContainsFunc(facts.Queue.Claims, func(other *v1alpha1.SandboxClaim) bool {
 		return other.UID != w.claim.UID && other.Status.Phase == v1alpha1.PhaseQueued && v1alpha1.ReadyCondition(other.Status.Conditions).Reason == v1alpha1.ReasonCeilingReached
@@ -48,57 +64,46 @@ func (r *Reconciler) admit(ctx context.Context, w *work) (time.Duration, bool, e
 	if verdict.Phase == v1alpha1.PhasePending {
 		w.claim.Status.Class = facts.Class
 		w.claim.Status.SandboxName = sandbox.Name(w.claim)
-		r.building.add(w.claim)
+		r.building.begin(w.claim)
 	}
 	r.report(w.claim, verdict)
-	written, err := r.record(ctx, w)
-	switch {
-	case err != nil:
-		r.takeover.renew() // it may have been written all the same
-		return 0, false, err
-	case !written:
-		return soon, false, nil
-	}
-	w.confirmed = true
-	return 0, verdict.Phase == v1alpha1.PhasePending, nil
-}
-
-// queue reads what competes with one runtime's claims, all that this process wrote included. What is being built is asked
-// first: it is found as a Deployment once it is built no longer.
-func (r *Reconciler) queue(ctx context.Context, key types.NamespacedName, runtime *omniav1alpha1.AgentRuntime) (lifecycle.Queue, error) {
-	building := r.building.of(key)
-	if err := r.catchUp(ctx); err != nil {
-		return lifecycle.Queue{}, err
-	}
-	return r.competing(key, runtime, building)
-}
-
-// catchUp waits until the caches hold what this process wrote to claims and Deployments: a client waits for that before
-// it lists any of a kind.
-func (r *Reconciler) catchUp(ctx context.Context) error {
-	if err := r.Claims.List(ctx, &v1alpha1.SandboxClaimList{}, nothing); err != nil {
-		return fmt.Errorf("waiting for the claims that were written: %w", err)
-	}
-	if err := r.Host.List(ctx, &appsv1.DeploymentList{}, nothing); err != nil {
-		return fmt.Errorf("waiting for the Deployments that were written: %w", err)
-	}
+	r.given.add(w.claim)
 	return nil
 }
 
-// competing is what the caches hold of one runtime's queue, beside what is being built.
-func (r *Reconciler) competing(key types.NamespacedName, runtime *omniav1alpha1.AgentRuntime, building []types.UID) (lifecycle.Queue, error) {
+// queue reads what competes with one runtime's claims.
+func (r *Reconciler) queue(ctx context.Context, key types.NamespacedName, runtime *omniav1alpha1.AgentRuntime) (lifecycle.Queue, error) {
+	for uid, deployment := range r.building.overdue(key, r.Clock.Now().Add(-recheck)) {
+		// A read of what this process wrote waits until the cache has it, or has seen it go.
+		if err := r.Host.Get(ctx, deployment, &appsv1.Deployment{}); client.IgnoreNotFound(err) != nil {
+			return lifecycle.Queue{}, fmt.Errorf("reading Deployment %s, which was made a while ago: %w", deployment, err)
+		}
+		r.building.known(uid)
+	}
+	return r.competing(key, runtime)
+}
+
+// competing is what the caches hold of one runtime's queue, with what this process decided and made since. What is being built
+// is asked first: it is found as a Deployment once it is built no longer.
+func (r *Reconciler) competing(key types.NamespacedName, runtime *omniav1alpha1.AgentRuntime) (lifecycle.Queue, error) {
+	standing := r.building.of(key)
 	claims, err := found[*v1alpha1.SandboxClaim](r.claims, key)
 	if err != nil {
 		return lifecycle.Queue{}, fmt.Errorf("finding the claims of AgentRuntime %s: %w", key, err)
+	}
+	if claims, err = r.given.over(claims); err != nil {
+		return lifecycle.Queue{}, err
 	}
 	deployments, err := found[*appsv1.Deployment](r.deployments, key)
 	if err != nil {
 		return lifecycle.Queue{}, fmt.Errorf("finding the Deployments of AgentRuntime %s: %w", key, err)
 	}
-	standing := make(sets.Set[types.UID], len(deployments)+len(building))
-	standing.Insert(building...)
 	for _, deployment := range deployments {
-		standing.Insert(sandbox.ClaimUIDOf(deployment))
+		claim := sandbox.ClaimUIDOf(deployment)
+		if standing.Has(claim) {
+			r.building.known(claim)
+		}
+		standing.Insert(claim)
 	}
 	return lifecycle.Queue{Runtime: runtime, Claims: claims, Standing: standing}, nil
 }

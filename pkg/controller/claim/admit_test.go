@@ -257,7 +257,7 @@ func TestSlotOfWhatIsBeingBuilt(t *testing.T) {
 	w := crowd(t, 1, 2)
 	host := w.r.Host
 	w.r.Host = &meanwhile{Client: host, before: func(kind string) {
-		if kind != "Service" {
+		if kind != "Deployment" {
 			return
 		}
 		require.NoError(t, w.claims.Delete(t.Context(), w.claimOf("c1")))
@@ -277,7 +277,38 @@ func TestSlotOfWhatIsBeingBuilt(t *testing.T) {
 	_, _, err = w.reconcileOf("c2")
 	require.NoError(t, err)
 	assert.Equal(t, v1alpha1.PhasePending, w.claimOf("c2").Status.Phase)
+	_, _, err = w.reconcileOf("c2")
+	require.NoError(t, err)
+	_, _, err = w.reconcileOf("c1")
+	require.NoError(t, err)
 	assert.Empty(t, w.r.building.claims, "nothing is remembered of what was built")
+	assert.Empty(t, w.r.given.claims, "nor of what was decided")
+}
+
+// A Deployment that was asked for holds its slot until the cache shows it, also if nobody knows whether it was made.
+func TestSlotOfWhatMayHaveBeenBuilt(t *testing.T) {
+	w := crowd(t, 1, 2)
+	w.refuse["create Deployment"] = apierrors.NewTimeoutError("no answer", 1)
+	_, err := w.r.Reconcile(t.Context(), reconcileRequest("c1"))
+	require.Error(t, err)
+	require.NoError(t, w.claims.Delete(t.Context(), w.claimOf("c1")))
+	_, _, err = w.reconcileOf("c2")
+	require.NoError(t, err)
+	assert.Equal(t, v1alpha1.PhaseQueued, w.claimOf("c2").Status.Phase, "the Deployment may be there")
+	delete(w.refuse, "create Deployment")
+	w.clock.SetTime(w.clock.Now().Add(recheck + time.Millisecond))
+	_, _, err = w.reconcileOf("c2")
+	require.NoError(t, err)
+	assert.Equal(t, v1alpha1.PhasePending, w.claimOf("c2").Status.Phase, "it is not: it was looked for")
+}
+
+func TestDecisionThatWasNotWritten(t *testing.T) {
+	w := crowd(t, 1, 2)
+	w.refuse[patchStatus] = apierrors.NewConflict(v1alpha1.Resource("sandboxclaims"), "c1", assert.AnError)
+	_, err := w.r.Reconcile(t.Context(), reconcileRequest("c1"))
+	require.NoError(t, err)
+	assert.Empty(t, w.r.given.claims, "it holds nothing")
+	assert.Empty(t, w.r.building.claims)
 }
 
 // meanwhile does something before an object is made.

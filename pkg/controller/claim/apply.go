@@ -29,6 +29,8 @@ type part struct {
 	kind   string
 	built  client.Object
 	stands client.Object
+	// slot says that it is what holds the runtime's slot.
+	slot bool
 	// take has what the API server made of what was built stand.
 	take func()
 	// same says whether what stands is as it was built.
@@ -49,7 +51,7 @@ func partsOf(claim *v1alpha1.SandboxClaim, serviceStands *corev1.Service, deploy
 			same: func() bool { return sandbox.SameNetworkPolicy(policy, policyStands) },
 			mend: func() { policyStands.Spec = policy.Spec },
 		}, {
-			kind: "Deployment", built: deployment, stands: deploymentStands,
+			kind: "Deployment", built: deployment, stands: deploymentStands, slot: true,
 			take: func() { *deploymentStands = *deployment },
 			same: func() bool {
 				return sandbox.SameDeployment(deployment, deploymentStands) ||
@@ -78,7 +80,7 @@ func partsOf(claim *v1alpha1.SandboxClaim, serviceStands *corev1.Service, deploy
 // the cache has of them, which may be older.
 func (r *Reconciler) apply(ctx context.Context, w *work) (lifecycle.Observed, time.Duration, error) {
 	claim := w.claim
-	r.building.add(claim) // before the claim is confirmed, so that whoever is admitted after its end knows of this
+	r.building.begin(claim) // before the claim is confirmed, so that whoever is admitted after its end knows of this
 	var seen lifecycle.Observed
 	service, deployment := &corev1.Service{}, &appsv1.Deployment{}
 	for _, p := range partsOf(claim, service, deployment) {
@@ -98,28 +100,16 @@ func (r *Reconciler) ensure(ctx context.Context, w *work, p *part, seen *lifecyc
 	claim := w.claim
 	key := client.ObjectKeyFromObject(p.built)
 	err := r.Host.Get(ctx, key, p.stands)
-	if apierrors.IsNotFound(err) {
-		if err := r.confirm(ctx, w); err != nil {
-			return 0, err
+	switch {
+	case apierrors.IsNotFound(err):
+		made, after, err := r.make(ctx, w, p, seen)
+		if made || after > 0 || err != nil || seen.Rejected != "" {
+			return after, err
 		}
-		if err = r.Host.Create(ctx, p.built); err == nil {
-			p.take()
-			klog.FromContext(ctx).V(2).Info("Created", "kind", p.kind, "object", klog.KObj(p.stands))
-			if claim.Status.BoundAt != nil { // it stood before
-				r.tellRepair(claim, p, "was gone and is made anew")
-			}
-			return 0, nil
-		}
-		if !apierrors.IsAlreadyExists(err) {
-			return refused(err, seen)
-		}
-		// It is there: too new for the cache, or somebody else's and so not in it.
-		if err = r.HostLive.Get(ctx, key, p.stands); apierrors.IsNotFound(err) {
-			return 0, errChanged
-		}
-	}
-	if err != nil {
+	case err != nil:
 		return 0, err
+	case p.slot:
+		r.building.known(claim.UID)
 	}
 	name := fmt.Sprintf("%s %s/%s", p.kind, key.Namespace, key.Name)
 	switch owner := sandbox.OwnerOf(claim, p.stands); {
@@ -136,6 +126,46 @@ func (r *Reconciler) ensure(ctx context.Context, w *work, p *part, seen *lifecyc
 		return 0, nil
 	}
 	return r.repair(ctx, claim, p, seen)
+}
+
+// make creates an object that the cache does not have, or notes in seen why it cannot. If it is there all the same, it gives
+// false, and the object as it stands.
+func (r *Reconciler) make(ctx context.Context, w *work, p *part, seen *lifecycle.Observed) (bool, time.Duration, error) {
+	if err := r.confirm(ctx, w); err != nil {
+		return false, 0, err
+	}
+	if p.slot {
+		r.building.ask(w.claim.UID)
+	}
+	err := r.Host.Create(ctx, p.built)
+	switch {
+	case err == nil:
+		p.take()
+		klog.FromContext(ctx).V(2).Info("Created", "kind", p.kind, "object", klog.KObj(p.stands))
+		if w.claim.Status.BoundAt != nil { // it stood before
+			r.tellRepair(w.claim, p, "was gone and is made anew")
+		}
+		return true, 0, nil
+	case !apierrors.IsAlreadyExists(err):
+		if p.slot && refusedForGood(err) {
+			r.building.known(w.claim.UID)
+		}
+		after, err := refused(err, seen)
+		return false, after, err
+	}
+	// It is there: too new for the cache, or somebody else's and so not in it.
+	if err = r.HostLive.Get(ctx, client.ObjectKeyFromObject(p.built), p.stands); apierrors.IsNotFound(err) {
+		err = errChanged
+	}
+	if p.slot && sandbox.OwnerOf(w.claim, p.stands) != sandbox.Own {
+		r.building.known(w.claim.UID)
+	}
+	return false, 0, err
+}
+
+// refusedForGood says whether an answer leaves no doubt that nothing was made.
+func refusedForGood(err error) bool {
+	return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsForbidden(err)
 }
 
 // confirm gives an error if the claim is no longer what the cache has of it. An object may be missing because its claim has

@@ -39,14 +39,25 @@ func TestForeignObject(t *testing.T) {
 			theirs := &corev1.Service{}
 			require.True(t, w.onHost(theirs))
 			assert.Equal(t, somebodyElses().Spec, theirs.Spec)
-			assert.False(t, w.onHost(&appsv1.Deployment{}), "nothing is built beyond it")
+			assert.Equal(t, v1alpha1.PhasePending, w.claim().Status.Phase)
+			assert.Empty(t, w.claim().Status.Addresses, "what answers there is not the sandbox")
 
 			require.NoError(t, w.host.Delete(t.Context(), theirs))
 			w.hidden = map[string]bool{}
 			w.settle()
-			assert.True(t, w.onHost(&appsv1.Deployment{}))
+			ours := &corev1.Service{}
+			require.True(t, w.onHost(ours))
+			assert.True(t, metav1.IsControlledBy(ours, w.claim()))
 		})
 	}
+}
+
+func TestForeignPolicy_NothingIsBuiltBeyondIt(t *testing.T) {
+	w := newWorld(t, newClaim(), &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: sandboxName}})
+	_, _, err := w.reconcile()
+	require.NoError(t, err)
+	assert.Equal(t, v1alpha1.ReasonNameTaken, w.ready().Reason)
+	assert.False(t, w.onHost(&appsv1.Deployment{}), "without its policy no pod is started")
 }
 
 func TestForeignObjectOfAFailedClaim(t *testing.T) {

@@ -1,11 +1,8 @@
 package claim
 
 import (
-	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"testing"
 	"time"
 
@@ -88,32 +85,43 @@ func cacheOf(t testing.TB, address string, scheme *runtime.Scheme, objects []run
 	return out, heard
 }
 
-// A decision counts what was decided a moment ago, also where the cache has not heard of it yet.
-func TestQueue_HoldsWhatWasWritten(t *testing.T) {
+// A decision counts what was decided a moment ago, also where the cache has not heard of it yet, and does not wait until it has.
+func TestQueue_HoldsWhatWasDecided(t *testing.T) {
 	claim := queuedClaim(1)
+	r, heard := overCaches(t, "http://127.0.0.1:1", []runtime.Object{claim}, nil)
+	key := types.NamespacedName{Namespace: namespace, Name: "my-agent"}
+	slots := func() int32 {
+		queue, err := r.queue(t.Context(), key, enabledRuntime())
+		require.NoError(t, err)
+		return queue.Slots()
+	}
+	require.Zero(t, slots())
+
 	admitted := claim.DeepCopy()
 	admitted.Status.Class, admitted.Status.SandboxName = &shellClass().Spec, sandbox.Name(claim)
+	r.given.add(admitted)
+	assert.EqualValues(t, 1, slots(), "while it is being written")
 	admitted.ResourceVersion = "2" // the cache's are counted from 1
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", runtime.ContentTypeJSON)
-		assert.NoError(t, json.NewEncoder(w).Encode(admitted))
-	}))
-	defer server.Close()
-	r, heard := overCaches(t, server.URL, []runtime.Object{claim}, nil)
-	key := types.NamespacedName{Namespace: namespace, Name: "my-agent"}
-	queue, err := r.queue(t.Context(), key, enabledRuntime())
-	require.NoError(t, err)
-	require.Zero(t, queue.Slots())
+	r.given.wrote(admitted)
+	assert.EqualValues(t, 1, slots(), "until it comes back")
 
-	require.NoError(t, r.Claims.Status().Patch(t.Context(), claim.DeepCopy(), client.MergeFrom(claim)))
-	soon, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-	defer cancel()
-	_, err = r.queue(soon, key, enabledRuntime())
-	require.ErrorIs(t, err, context.DeadlineExceeded, "it waits")
-	heard[v1alpha1.SchemeGroupVersion.WithKind("SandboxClaim")].Modify(admitted)
-	queue, err = r.queue(t.Context(), key, enabledRuntime())
+	failed := admitted.DeepCopy()
+	failed.Status.Phase = v1alpha1.PhaseFailed
+	heard[v1alpha1.SchemeGroupVersion.WithKind("SandboxClaim")].Modify(failed)
+	require.Eventually(t, func() bool { return slots() == 0 }, 10*time.Second, time.Millisecond, "what the cache heard since holds")
+	assert.Empty(t, r.given.claims, "nothing is remembered of it")
+}
+
+// A decision about a claim says nothing of the next one of its name.
+func TestGiven_OfAnotherClaim(t *testing.T) {
+	var g given
+	earlier, claim := queuedClaim(1), queuedClaim(1)
+	earlier.UID, earlier.Status.Phase = "earlier", v1alpha1.PhaseBound
+	g.add(earlier)
+	claims, err := g.over([]*v1alpha1.SandboxClaim{claim})
 	require.NoError(t, err)
-	assert.EqualValues(t, 1, queue.Slots())
+	assert.Same(t, claim, claims[0])
+	assert.Empty(t, g.claims)
 }
 
 // full is a runtime of which half the claims are Bound, as many as it may have, and half Queued.

@@ -14,6 +14,7 @@ import (
 	omniav1alpha1 "github.com/altairalabs/omnia-sandboxes/apis/omnia/v1alpha1"
 	"github.com/altairalabs/omnia-sandboxes/apis/sandbox/v1alpha1"
 	"github.com/altairalabs/omnia-sandboxes/pkg/lifecycle"
+	"github.com/altairalabs/omnia-sandboxes/pkg/sandbox"
 )
 
 // When a place becomes free, the oldest waiters are looked at again at once, as many as there are free places
@@ -54,7 +55,25 @@ func (r *Reconciler) nextAfterClaim(ctx context.Context, claim *v1alpha1.Sandbox
 }
 
 func (r *Reconciler) nextAfterDeployment(ctx context.Context, deployment client.Object) []reconcile.Request {
+	r.building.known(sandbox.ClaimUIDOf(deployment))
 	return r.next(ctx, deployment.GetNamespace(), runtimeOfDeployment(deployment))
+}
+
+// built notes that a reconcile of a claim has ended. If the claim went meanwhile, and its Deployment too, their events came
+// while the slot was held by that reconcile alone, so its end is when the place becomes free.
+func (r *Reconciler) built(ctx context.Context, claim *v1alpha1.SandboxClaim) {
+	if !r.building.end(claim, r.Clock.Now()) {
+		return
+	}
+	now := &v1alpha1.SandboxClaim{}
+	err := r.Claims.Get(ctx, client.ObjectKeyFromObject(claim), now, client.DisableReadYourWritesConsistency)
+	if err == nil && now.UID == claim.UID && lifecycle.Live(now.Status.Phase, now.DeletionTimestamp != nil) {
+		return
+	}
+	select {
+	case r.freed <- runtimeOf(claim):
+	default: // recheckWaiters finds it
+	}
 }
 
 // next gives the claims of a runtime that a freed place concerns. It looks at the cache as it is, since whoever asks feeds
@@ -67,7 +86,7 @@ func (r *Reconciler) next(ctx context.Context, namespace, runtimeName string) []
 	if err := r.Host.Get(ctx, key, runtime); err != nil {
 		return nil // without it nobody is admitted, and whoever waits finds that out by itself
 	}
-	queue, err := r.competing(key, runtime, r.building.of(key))
+	queue, err := r.competing(key, runtime)
 	if err != nil {
 		klog.FromContext(ctx).Error(err, "Looking for who is next")
 		return nil

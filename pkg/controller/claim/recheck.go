@@ -21,7 +21,8 @@ import (
 // of patience, it leaves to the claim's own reconcile, which is scheduled for it; and a claim without a phase, of which an
 // admission has ended in an error, to its retry.
 
-// recheckWaiters puts into the controller's queue what is to be looked at, every recheck by the clock. It begins where the
+// recheckWaiters puts into the controller's queue what is to be looked at, every recheck by the clock, and at once where a place
+// became free that no event tells of. It begins where the
 // controller does, on the replica that holds the Lease, which looks at all claims when it begins.
 func (r *Reconciler) recheckWaiters(by clock.WithTicker) source.Source {
 	return source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
@@ -31,9 +32,9 @@ func (r *Reconciler) recheckWaiters(by clock.WithTicker) source.Source {
 			for {
 				select {
 				case <-ticker.C():
-					for _, request := range r.outdated(ctx) {
-						queue.Add(request)
-					}
+					add(queue, r.outdated(ctx))
+				case runtime := <-r.freed:
+					add(queue, r.next(ctx, runtime.Namespace, runtime.Name))
 				case <-ctx.Done():
 					return
 				}
@@ -41,6 +42,12 @@ func (r *Reconciler) recheckWaiters(by clock.WithTicker) source.Source {
 		}()
 		return nil
 	})
+}
+
+func add(to workqueue.TypedRateLimitingInterface[reconcile.Request], requests []reconcile.Request) {
+	for _, request := range requests {
+		to.Add(request)
+	}
 }
 
 // outdated gives the Queued claims, of whatever runtime, that no longer say what an admission would say of them.
@@ -62,7 +69,7 @@ func (r *Reconciler) outdatedOf(ctx context.Context, key types.NamespacedName) (
 	if err != nil {
 		return nil, err
 	}
-	queue, err := r.competing(key, runtime, r.building.of(key))
+	queue, err := r.queue(ctx, key, runtime)
 	if err != nil {
 		return nil, err
 	}

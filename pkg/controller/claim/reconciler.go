@@ -10,6 +10,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/keymutex"
@@ -52,8 +53,11 @@ type Reconciler struct {
 	// admissions has one claim of a runtime at a time decided on, so that none is admitted on another's slot.
 	admissions keymutex.KeyMutex
 	takeover   takeover
-	// building are the claims for which a Deployment may be under way at this moment, by their runtime.
+	// building are the claims for which a Deployment may be under way, and given what was decided of claims a moment ago.
 	building building
+	given    given
+	// freed are the runtimes of which a place became free in a way that no event tells.
+	freed chan types.NamespacedName
 }
 
 var _ reconcile.Reconciler = &Reconciler{}
@@ -82,11 +86,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 
 func (r *Reconciler) reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	claim := &v1alpha1.SandboxClaim{}
-	if err := r.Claims.Get(ctx, request.NamespacedName, claim); apierrors.IsNotFound(err) {
+	err := r.Claims.Get(ctx, request.NamespacedName, claim)
+	if client.IgnoreNotFound(err) != nil {
+		return reconcile.Result{}, fmt.Errorf("reading a claim: %w", err)
+	}
+	r.given.drop(request.NamespacedName) // the cache has by now what was written of it
+	if apierrors.IsNotFound(err) {
 		r.leases.forget(request.NamespacedName)
 		return reconcile.Result{}, nil
-	} else if err != nil {
-		return reconcile.Result{}, fmt.Errorf("reading a claim: %w", err)
 	}
 	if claim.DeletionTimestamp != nil {
 		r.leases.forget(request.NamespacedName)
@@ -99,7 +106,7 @@ func (r *Reconciler) reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	defer r.building.remove(claim)
+	defer r.built(ctx, claim)
 	w := &work{claim: claim, before: claim.DeepCopy(), runtime: runtime}
 	if w.end, _ = lifecycle.Due(claim, runtime, r.Clock.Now()); w.end.Delete {
 		return r.end(ctx, claim)

@@ -27,7 +27,7 @@ func TestNewClaim(t *testing.T) {
 
 	did, _, err := w.reconcile()
 	require.NoError(t, err)
-	assert.Equal(t, []string{patchStatus, "create NetworkPolicy", "create Service", "create Deployment"}, did,
+	assert.Equal(t, []string{patchStatus, "create NetworkPolicy", "create Deployment", "create Service"}, did,
 		"the class is on record before anything is built, and the policy before the pod")
 	claim := w.claim()
 	assert.Equal(t, v1alpha1.PhasePending, claim.Status.Phase)

@@ -57,7 +57,7 @@ func Add(ctx context.Context, host manager.Manager, claims cluster.Cluster, opti
 		Claims: claims.GetClient(), ClaimsLive: claims.GetAPIReader(),
 		Host: host.GetClient(), HostLive: host.GetAPIReader(),
 		Events: host.GetEventRecorder(eventSource), Clock: options.Clock,
-		admissions: keymutex.NewHashed(admissionLocks),
+		admissions: keymutex.NewHashed(admissionLocks), freed: make(chan types.NamespacedName, admissionLocks),
 	}
 	if err := r.addIndexes(ctx, host.GetCache(), claims.GetCache()); err != nil {
 		return err
