@@ -2,9 +2,13 @@ package lifecycle
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/altairalabs/omnia-sandboxes/apis/sandbox/v1alpha1"
 )
+
+// startsWithin is after how long an admitted claim's pod that does not answer is news: for a person who looks, soon.
+const startsWithin = 5 * time.Second
 
 // Observed is what was seen of an admitted claim's sandbox. The zero value is a sandbox of which nothing stands yet.
 type Observed struct {
@@ -23,6 +27,8 @@ type Observed struct {
 	Refused string
 	// Pod is what the newest pod waits for.
 	Pod PodObserved
+	// Starting says that the sandbox is so new that a pod which does not answer is no news.
+	Starting bool
 	// Routed says that the Service has a ready endpoint.
 	Routed bool
 	// Addresses is where the Service answers; empty until it has a cluster IP.
@@ -58,6 +64,22 @@ var patientWaiting = map[string]string{
 	"RunContainerError":          v1alpha1.ReasonPodNotReady,
 }
 
+// Starting is for how long an admitted claim is still so new that a pod of it which does not answer is no news: nearly
+// every claim would be told of that between its admission and being Bound. Zero is a claim that is told: one that is not
+// new, that was Bound before, or of which something else was told since. A clock behind the one that admitted the claim
+// keeps nothing back.
+func Starting(claim *v1alpha1.SandboxClaim, now time.Time) time.Duration {
+	status := &claim.Status
+	if status.BoundAt != nil || status.LastUsedAt == nil || v1alpha1.ReadyCondition(status.Conditions).Reason != v1alpha1.ReasonCreating {
+		return 0
+	}
+	left := status.LastUsedAt.Add(startsWithin).Sub(now)
+	if left > startsWithin {
+		return 0
+	}
+	return max(left, 0)
+}
+
 // Stand says where an admitted claim stands: Bound when its addresses can be dialled, Failed when nothing can help,
 // otherwise Pending with the most telling cause and the other party's own words.
 func Stand(seen Observed) Verdict {
@@ -80,7 +102,7 @@ func Stand(seen Observed) Verdict {
 		return pending(v1alpha1.ReasonUnschedulable, pod.Unschedulable)
 	case patientWaiting[pod.WaitingReason] != "":
 		return pending(patientWaiting[pod.WaitingReason], fmt.Sprintf("pod %s: %s", pod.Name, told(pod)))
-	case pod.Name != "":
+	case pod.Name != "" && (pod.LastExit != "" || !seen.Starting):
 		return pending(v1alpha1.ReasonPodNotReady, notReady(pod))
 	}
 	return creating()

@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 
@@ -42,6 +43,13 @@ func TestStand(t *testing.T) {
 		"an image that may not be pulled: failed": {waiting("ErrImageNeverPull", ""), v1alpha1.PhaseFailed, v1alpha1.ReasonErrImageNeverPull, ""},
 		"a container that ended and runs again: not ready, tells how it ended": {Observed{Pod: PodObserved{Name: "p", LastExit: "exit code 137 (OOMKilled)"}},
 			v1alpha1.PhasePending, v1alpha1.ReasonPodNotReady, "exit code 137 (OOMKilled)"},
+		"a pod without news of a new claim: being created": {Observed{Starting: true, Pod: PodObserved{Name: "p"}}, v1alpha1.PhasePending, v1alpha1.ReasonCreating, ""},
+		"a container of a new claim that ended: told at once": {Observed{Starting: true, Pod: PodObserved{Name: "p", LastExit: "exit code 1"}},
+			v1alpha1.PhasePending, v1alpha1.ReasonPodNotReady, "exit code 1"},
+		"a new claim's pod that cannot be placed: told at once": {Observed{Starting: true, Pod: PodObserved{Name: "p", Unschedulable: "0/3 nodes"}},
+			v1alpha1.PhasePending, v1alpha1.ReasonUnschedulable, "0/3 nodes"},
+		"a new claim's container that cannot be run: told at once": {Observed{Starting: true, Pod: PodObserved{Name: "p", WaitingReason: "RunContainerError", WaitingMessage: "no such file"}},
+			v1alpha1.PhasePending, v1alpha1.ReasonPodNotReady, "no such file"},
 		"a container being created: not ready": {waiting("ContainerCreating", ""), v1alpha1.PhasePending, v1alpha1.ReasonPodNotReady, ""},
 	}
 	for name, tt := range tests {
@@ -51,6 +59,32 @@ func TestStand(t *testing.T) {
 			assert.Equal(t, tt.reason, got.Reason)
 			assert.Contains(t, got.Message, tt.message)
 			assert.Equal(t, tt.phase == v1alpha1.PhaseBound, got.Addresses != nil, "addresses stand only while Bound")
+		})
+	}
+}
+
+func TestStarting(t *testing.T) {
+	tests := map[string]struct {
+		ago    time.Duration // its admission, or what was written in its stead
+		reason string
+		change func(*v1alpha1.SandboxClaim)
+		left   time.Duration
+	}{
+		"just admitted: for five seconds":                      {0, v1alpha1.ReasonCreating, nil, 5 * time.Second},
+		"four seconds ago: for another one":                    {4 * time.Second, v1alpha1.ReasonCreating, nil, time.Second},
+		"five seconds ago: no longer":                          {5 * time.Second, v1alpha1.ReasonCreating, nil, 0},
+		"something was told: it is told on":                    {time.Second, v1alpha1.ReasonPodNotReady, nil, 0},
+		"it was Bound: that it drops out is news":              {time.Second, v1alpha1.ReasonCreating, wasBound, 0},
+		"admitted by a clock that is ahead: not kept back":     {-time.Microsecond, v1alpha1.ReasonCreating, nil, 0},
+		"when it was admitted is not on record: not kept back": {0, v1alpha1.ReasonCreating, neverUsed, 0},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			claim := used(v1alpha1.PhasePending, tt.ago, admitted, says(tt.reason, "words"))
+			if tt.change != nil {
+				tt.change(claim)
+			}
+			assert.Equal(t, tt.left, Starting(claim, now))
 		})
 	}
 }

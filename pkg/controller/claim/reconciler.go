@@ -128,14 +128,15 @@ func (r *Reconciler) reconcile(ctx context.Context, request reconcile.Request) (
 // timeLeft is how long it is until time alone concerns the claim: at once, if that was while it was worked on.
 func (r *Reconciler) timeLeft(w *work) time.Duration {
 	unwaited, leaseEnds := r.unwaited(w.claim)
-	end, due := lifecycle.Due(w.claim, w.runtime, r.Clock.Now())
+	now := r.Clock.Now()
+	end, due := lifecycle.Due(w.claim, w.runtime, now)
 	switch {
 	case end.Now() && w.end.Now():
 		return soon // it could not be carried out
 	case end.Now(), unwaited:
 		return atOnce
 	}
-	return soonest(leaseEnds, due)
+	return soonest(leaseEnds, due, lifecycle.Starting(w.claim, now))
 }
 
 // soonest is the shortest of several delays of which zero is none.
@@ -170,6 +171,7 @@ func (r *Reconciler) advance(ctx context.Context, w *work) (time.Duration, error
 		}
 		return 0, err
 	}
+	seen.Starting = lifecycle.Starting(w.claim, r.Clock.Now()) > 0
 	r.report(w.claim, w.end.Instead(w.claim.Status.Phase, lifecycle.Stand(seen)))
 	return after, nil
 }

@@ -40,7 +40,68 @@ func TestNewClaim(t *testing.T) {
 	did, result, err := w.reconcile()
 	require.NoError(t, err)
 	assert.Empty(t, did, "with nothing to do there is neither a write nor an uncached read")
-	assert.Equal(t, 30*time.Minute, result.RequeueAfter, "until it has gone untouched for too long")
+	assert.Equal(t, 5*time.Second, result.RequeueAfter, "until it is news that its pod does not answer")
+	w.clock.SetTime(began.Add(5 * time.Second))
+	did, result, err = w.reconcile()
+	require.NoError(t, err)
+	assert.Empty(t, did, "there is no pod of which to tell")
+	assert.Equal(t, 30*time.Minute-5*time.Second, result.RequeueAfter, "until it has gone untouched for too long")
+}
+
+func TestStartOfAPod(t *testing.T) {
+	starts := func(t *testing.T) *world {
+		w := newWorld(t, newClaim())
+		w.settle()
+		w.clock.SetTime(began.Add(2 * time.Second))
+		w.podWaits("ContainerCreating", "")
+		w.rollOut(1, 1, appsv1.DeploymentStatus{UpdatedReplicas: 1})
+		did, result, err := w.reconcile()
+		require.NoError(t, err)
+		assert.Empty(t, did, "that a pod starts is worth no write")
+		assert.Equal(t, 3*time.Second, result.RequeueAfter)
+		return w
+	}
+	t.Run("it answers: Bound, and nothing was written in between", func(t *testing.T) {
+		w := starts(t)
+		w.serve()
+		did, result, err := w.reconcile()
+		require.NoError(t, err)
+		assert.Equal(t, []string{patchStatus}, did)
+		assert.Equal(t, v1alpha1.PhaseBound, w.claim().Status.Phase)
+		assert.Equal(t, 30*time.Minute, result.RequeueAfter)
+
+		w.rollOut(1, 1, appsv1.DeploymentStatus{UpdatedReplicas: 1})
+		_, _, err = w.reconcile()
+		require.NoError(t, err)
+		assert.Equal(t, v1alpha1.ReasonPodNotReady, w.ready().Reason, "that it answers no longer is told at once")
+	})
+	t.Run("it does not answer: told in time, and for as long as it lasts", func(t *testing.T) {
+		w := starts(t)
+		w.clock.SetTime(began.Add(5 * time.Second))
+		did, _, err := w.reconcile()
+		require.NoError(t, err)
+		assert.Equal(t, []string{patchStatus}, did)
+		assert.Equal(t, v1alpha1.ReasonPodNotReady, w.ready().Reason)
+
+		touched := w.claim()
+		touched.Status.LastUsedAt = &metav1.MicroTime{Time: began.Add(6 * time.Second)}
+		require.NoError(t, w.claims.Status().Update(t.Context(), touched))
+		w.clock.SetTime(began.Add(6 * time.Second))
+		did, _, err = w.reconcile()
+		require.NoError(t, err)
+		assert.Empty(t, did, "that it is used takes nothing back")
+	})
+	t.Run("its container ends: told at once", func(t *testing.T) {
+		w := starts(t)
+		pod := &corev1.Pod{}
+		require.NoError(t, w.host.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "p"}, pod))
+		pod.Status.ContainerStatuses[0].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 3, Reason: "Error"}}
+		require.NoError(t, w.host.Status().Update(t.Context(), pod))
+		_, _, err := w.reconcile()
+		require.NoError(t, err)
+		assert.Equal(t, v1alpha1.ReasonPodNotReady, w.ready().Reason)
+		assert.Contains(t, w.ready().Message, "exit code 3")
+	})
 }
 
 func TestBoundAndBack(t *testing.T) {
