@@ -31,6 +31,7 @@ import (
 	omniav1alpha1 "github.com/altairalabs/omnia-sandboxes/apis/omnia/v1alpha1"
 	"github.com/altairalabs/omnia-sandboxes/apis/sandbox/v1alpha1"
 	"github.com/altairalabs/omnia-sandboxes/pkg/controller/claim"
+	"github.com/altairalabs/omnia-sandboxes/pkg/controller/kept"
 )
 
 const (
@@ -78,9 +79,10 @@ func Run(ctx context.Context, cfg Config) error {
 }
 
 func runOnce(ctx context.Context, cfg Config) error {
+	keeper := kept.NewKeeper()
 	manager, err := ctrl.NewManager(countWrites(cfg.Host, "host"), ctrl.Options{
 		Scheme: hostScheme(),
-		Cache:  hostCache(),
+		Cache:  hostCache(keeper),
 		// What was just built is counted by whoever is decided on next.
 		Client:                        client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: ptr.To(true)}},
 		Logger:                        klog.FromContext(ctx),
@@ -102,7 +104,7 @@ func runOnce(ctx context.Context, cfg Config) error {
 	claims, err := cluster.New(countWrites(cfg.Loopback, "own"), func(o *cluster.Options) {
 		o.Scheme = claimsScheme()
 		o.Logger = klog.FromContext(ctx)
-		o.Cache = cache.Options{DefaultTransform: cache.TransformStripManagedFields()}
+		o.Cache = cache.Options{DefaultTransform: keeper.Keep}
 		// A slot that was given is seen to be taken by whoever is decided on next.
 		o.Client.Cache = &client.CacheOptions{EnableReadYourWritesConsistency: ptr.To(true)}
 	})
@@ -136,12 +138,12 @@ func claimsScheme() *runtime.Scheme {
 }
 
 // hostCache keeps of the host's objects those that belong to claims. They are found by label here and trusted by owner.
-func hostCache() cache.Options {
+func hostCache(keeper *kept.Keeper) cache.Options {
 	exists, err := labels.NewRequirement(v1alpha1.LabelClaim, selection.Exists, nil)
 	must(err)
 	ours := cache.ByObject{Label: labels.NewSelector().Add(*exists)}
 	return cache.Options{
-		DefaultTransform: cache.TransformStripManagedFields(),
+		DefaultTransform: keeper.Keep,
 		ByObject: map[client.Object]cache.ByObject{
 			&appsv1.Deployment{}:          ours,
 			&corev1.Service{}:             ours,

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -13,7 +14,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/altairalabs/omnia-sandboxes/apis/sandbox/v1alpha1"
+	"github.com/altairalabs/omnia-sandboxes/pkg/controller/kept"
 )
+
+// asKept is an object as a cache keeps it, and as its events give it.
+func asKept[T client.Object](t *testing.T, object T) T {
+	t.Helper()
+	out, err := kept.NewKeeper().Keep(object)
+	require.NoError(t, err)
+	return out.(T)
+}
 
 func TestNotOwnStep(t *testing.T) {
 	tests := map[string]struct {
@@ -37,7 +47,7 @@ func TestNotOwnStep(t *testing.T) {
 			if tt.change != nil {
 				tt.change(after)
 			}
-			assert.Equal(t, tt.passes, notOwnStep().Update(event.TypedUpdateEvent[*v1alpha1.SandboxClaim]{ObjectOld: before, ObjectNew: after}))
+			assert.Equal(t, tt.passes, notOwnStep().Update(event.TypedUpdateEvent[*v1alpha1.SandboxClaim]{ObjectOld: asKept(t, before), ObjectNew: asKept(t, after)}))
 		})
 	}
 }
@@ -66,13 +76,13 @@ func TestTellingPodChange(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			before, after := &corev1.Pod{}, &corev1.Pod{}
 			tt.change(after)
-			assert.Equal(t, tt.passes, tellingPodChange().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}))
+			assert.Equal(t, tt.passes, tellingPodChange().Update(event.UpdateEvent{ObjectOld: asKept(t, before), ObjectNew: asKept(t, after)}))
 		})
 	}
 	assert.False(t, tellingPodChange().Create(event.CreateEvent{Object: &corev1.Pod{}}))
 	stuck := &corev1.Pod{}
 	unschedulable(stuck)
-	assert.True(t, tellingPodChange().Create(event.CreateEvent{Object: stuck}), "one that was first seen when it was stuck already")
+	assert.True(t, tellingPodChange().Create(event.CreateEvent{Object: asKept(t, stuck)}), "one that was first seen when it was stuck already")
 }
 
 func unschedulable(p *corev1.Pod) {
@@ -103,14 +113,14 @@ func TestTellingDeploymentChange(t *testing.T) {
 			}
 			after := before.DeepCopy()
 			tt.change(after)
-			assert.Equal(t, tt.passes, tellingDeploymentChange().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}))
+			assert.Equal(t, tt.passes, tellingDeploymentChange().Update(event.UpdateEvent{ObjectOld: asKept(t, before), ObjectNew: asKept(t, after)}))
 		})
 	}
 }
 
 func TestReadinessChanged(t *testing.T) {
 	slice := func(ready bool) client.Object {
-		return &discoveryv1.EndpointSlice{Endpoints: []discoveryv1.Endpoint{{Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(ready)}}}}
+		return asKept(t, &discoveryv1.EndpointSlice{Endpoints: []discoveryv1.Endpoint{{Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(ready)}}}})
 	}
 	assert.True(t, readinessChanged().Update(event.UpdateEvent{ObjectOld: slice(false), ObjectNew: slice(true)}))
 	assert.True(t, readinessChanged().Update(event.UpdateEvent{ObjectOld: slice(true), ObjectNew: slice(false)}))
@@ -122,8 +132,14 @@ func TestReadinessChanged(t *testing.T) {
 func TestMapping(t *testing.T) {
 	owned := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, OwnerReferences: []metav1.OwnerReference{{
 		APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "SandboxClaim", Name: claimName, Controller: ptr.To(true)}}}}
-	assert.Equal(t, requestFor(namespace, claimName), owningClaim(t.Context(), owned))
-	labelled := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Labels: map[string]string{v1alpha1.LabelClaim: claimName}}}
-	assert.Equal(t, requestFor(namespace, claimName), labelledClaim(t.Context(), labelled))
-	assert.Empty(t, owningClaim(t.Context(), labelled), "an object is nobody's for its label")
+	assert.Equal(t, requestFor(namespace, claimName), owningClaim(t.Context(), asKept(t, owned)))
+	labels := map[string]string{v1alpha1.LabelClaim: claimName, v1alpha1.LabelClaimUID: "uid-1", discoveryv1.LabelServiceName: sandboxName}
+	labelled := metav1.ObjectMeta{Namespace: namespace, Labels: labels}
+	pod, slice := asKept(t, &corev1.Pod{ObjectMeta: labelled}), asKept(t, &discoveryv1.EndpointSlice{ObjectMeta: labelled})
+	for _, object := range []client.Object{pod, slice} {
+		assert.Equal(t, requestFor(namespace, claimName), labelledClaim(t.Context(), object))
+		assert.Empty(t, owningClaim(t.Context(), object), "an object is nobody's for its label")
+	}
+	assert.Equal(t, []string{"uid-1"}, labelIndex(v1alpha1.LabelClaimUID)(pod))
+	assert.Equal(t, []string{sandboxName}, labelIndex(discoveryv1.LabelServiceName)(slice))
 }

@@ -31,6 +31,7 @@ import (
 
 	omniav1alpha1 "github.com/altairalabs/omnia-sandboxes/apis/omnia/v1alpha1"
 	"github.com/altairalabs/omnia-sandboxes/apis/sandbox/v1alpha1"
+	"github.com/altairalabs/omnia-sandboxes/pkg/controller/kept"
 )
 
 const (
@@ -57,6 +58,8 @@ type world struct {
 	refuse map[string]error
 
 	host, claims client.WithWatch // what the test itself reads and writes by, unrecorded
+
+	keeper *kept.Keeper
 }
 
 // newWorld holds an enabled runtime, a class, a claim that was just created, and what else is given for the host.
@@ -65,7 +68,7 @@ func newWorld(t *testing.T, claim *v1alpha1.SandboxClaim, onHost ...client.Objec
 	require.NoError(t, scheme.AddToScheme(hostScheme))
 	require.NoError(t, omniav1alpha1.AddToScheme(hostScheme))
 	require.NoError(t, v1alpha1.AddToScheme(claimsScheme))
-	w := &world{T: t, clock: clocktesting.NewFakePassiveClock(began), events: events.NewFakeRecorder(100), hidden: map[string]bool{}, refuse: map[string]error{}}
+	w := &world{T: t, clock: clocktesting.NewFakePassiveClock(began), events: events.NewFakeRecorder(100), hidden: map[string]bool{}, refuse: map[string]error{}, keeper: kept.NewKeeper()}
 	w.host = fake.NewClientBuilder().WithScheme(hostScheme).
 		WithObjects(append(onHost, enabledRuntime())...).
 		WithStatusSubresource(&appsv1.Deployment{}, &corev1.Pod{}).
@@ -81,8 +84,8 @@ func newWorld(t *testing.T, claim *v1alpha1.SandboxClaim, onHost ...client.Objec
 		Host: w.recorded(w.host), HostLive: w.live(w.host), Events: w.events, Clock: w.clock,
 		admissions: keymutex.NewHashed(admissionLocks),
 	}
-	w.r.claims = &listed{w.claims, func() client.ObjectList { return &v1alpha1.SandboxClaimList{} }, claimIndexes}
-	w.r.deployments = &listed{w.host, func() client.ObjectList { return &appsv1.DeploymentList{} }, deploymentIndexes}
+	w.r.claims = &listed{w.claims, func() client.ObjectList { return &v1alpha1.SandboxClaimList{} }, claimIndexes, w.keeper.Keep}
+	w.r.deployments = &listed{w.host, func() client.ObjectList { return &appsv1.DeploymentList{} }, deploymentIndexes, w.keeper.Keep}
 	return w
 }
 
@@ -91,6 +94,7 @@ type listed struct {
 	from client.Reader
 	list func() client.ObjectList
 	by   toolscache.Indexers
+	keep toolscache.TransformFunc
 }
 
 func (l *listed) ByIndex(name, value string) ([]any, error) {
@@ -114,7 +118,13 @@ func (l *listed) now() (toolscache.Indexer, error) {
 	if err := l.from.List(context.Background(), list); err != nil {
 		return nil, err
 	}
-	return now, apimeta.EachListItem(list, func(o runtime.Object) error { return now.Add(o) })
+	return now, apimeta.EachListItem(list, func(o runtime.Object) error {
+		held, err := l.keep(o)
+		if err != nil {
+			return err
+		}
+		return now.Add(held)
+	})
 }
 
 func (w *world) note(c client.Client, verb string, object client.Object) error {
@@ -131,7 +141,8 @@ func (w *world) kind(c client.Client, object client.Object) string {
 	return gvk.Kind
 }
 
-// recorded is the cached client: it notes writes, and does not see what is hidden.
+// recorded is the cached client: it notes writes, does not see what is hidden, and reads of an object no more than a cache
+// keeps.
 func (w *world) recorded(c client.WithWatch) client.Client {
 	return interceptor.NewClient(c, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
@@ -142,7 +153,20 @@ func (w *world) recorded(c client.WithWatch) client.Client {
 			if err := w.refuse["get "+kind]; err != nil {
 				return err
 			}
-			return c.Get(ctx, key, into, opts...)
+			if err := c.Get(ctx, key, into, opts...); err != nil {
+				return err
+			}
+			_, err := w.keeper.Keep(into)
+			return err
+		},
+		List: func(ctx context.Context, c client.WithWatch, into client.ObjectList, opts ...client.ListOption) error {
+			if err := c.List(ctx, into, opts...); err != nil {
+				return err
+			}
+			return apimeta.EachListItem(into, func(object runtime.Object) error {
+				_, err := w.keeper.Keep(object)
+				return err
+			})
 		},
 		Create: func(ctx context.Context, c client.WithWatch, object client.Object, opts ...client.CreateOption) error {
 			if err := w.note(c, "create", object); err != nil {
