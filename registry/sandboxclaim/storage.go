@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/altairalabs/omnia-sandboxes/apis/sandbox"
+	"github.com/altairalabs/omnia-sandboxes/pkg/interned"
 )
 
 // Config is what the registry of claims is built from.
@@ -80,7 +81,7 @@ func NewStorage(cfg Config) (*Storage, error) {
 		TableConvertor:            tableConvertor{},
 	}
 	options := &generic.StoreOptions{
-		RESTOptions: cfg.RESTOptions,
+		RESTOptions: sparing{cfg.RESTOptions, interned.NewPool(remembered)},
 		AttrFunc:    getAttrs,
 		TriggerFunc: storage.IndexerFuncs{sessionField: func(obj runtime.Object) string { return obj.(*sandbox.SandboxClaim).Spec.SessionID }},
 		Indexers: &cache.Indexers{storage.FieldIndex(sessionField): func(obj any) ([]string, error) {
