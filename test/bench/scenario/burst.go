@@ -10,13 +10,20 @@ import (
 )
 
 const (
-	// burst is how many sandboxes are asked for at once.
-	burst = 200
+	// shortBurst and fullBurst are how many sandboxes are asked for at once, in the short form and the long one.
+	shortBurst, fullBurst = 100, 200
 	// steadily is how long a steady load lasts in the short form.
-	steadily = 6 * time.Second
+	steadily = 5 * time.Second
 	// arrivalsSeed makes the same arrivals in each run.
 	arrivalsSeed = 37
 )
+
+func (b *Bench) burst() int {
+	if b.full {
+		return fullBurst
+	}
+	return shortBurst
+}
 
 // maker makes a sandbox of a name until it can be used, and removes it.
 type maker struct {
@@ -51,6 +58,7 @@ func numbered(prefix string, i int) string { return fmt.Sprintf("%s-%d", prefix,
 // of agents who go on; the bare sandboxes are removed before ours are made. It gives how many claims there are more.
 func (f *field) loads(ctx context.Context) (sections []report.Section, claims int, err error) {
 	ours, floor := f.makers(f.place())
+	burst := f.burst()
 	bareLoad, load, err := f.load(ctx, "burst", measure.AtOnce(burst), ours, floor)
 	if err != nil {
 		return nil, 0, err

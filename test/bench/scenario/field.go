@@ -20,6 +20,8 @@ import (
 )
 
 const (
+	// fieldLabel marks the namespaces of fields.
+	fieldLabel = "sandbox.omnia/bench"
 	// runtimeName is the AgentRuntime of every field.
 	runtimeName = "bench"
 	// builderName is the ServiceAccount that makes bare objects: an ordinary one, as the server's is, since an administrator's
@@ -58,8 +60,11 @@ type field struct {
 
 // openField makes a field whose runtime may hold so many sandboxes at once. Close it.
 func (b *Bench) openField(ctx context.Context, maxConcurrent int32) (*field, error) {
+	if err := b.cleared(ctx); err != nil {
+		return nil, err
+	}
 	namespace, err := b.Kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
-		GenerateName: "bench-", Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}}}, metav1.CreateOptions{})
+		GenerateName: "bench-", Labels: map[string]string{fieldLabel: "true", "pod-security.kubernetes.io/enforce": "restricted"}}}, metav1.CreateOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("making a namespace: %w", err)
 	}
@@ -132,6 +137,19 @@ func (f *field) direct() (versioned.Interface, error) {
 		return nil, nil
 	}
 	return versioned.NewForConfig(f.Servers.List[0].Direct(f.agentConfig))
+}
+
+// cleared waits until nothing is left of earlier fields, whose end would burden the next.
+func (b *Bench) cleared(ctx context.Context) error {
+	for {
+		left, err := b.Kube.CoreV1().Namespaces().List(ctx, metav1.ListOptions{LabelSelector: fieldLabel})
+		if err != nil || len(left.Items) == 0 {
+			return err
+		}
+		if err := pause(ctx, 200*time.Millisecond); err != nil {
+			return err
+		}
+	}
 }
 
 // close removes the namespace, whose objects follow by themselves.

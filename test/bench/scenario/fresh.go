@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	freshWarmUp    = 2
+	freshWarmUp    = 1
 	freshFakeTurns = 20
-	freshRealTurns = 5
+	freshRealTurns = 3
 	// together is how many new claims are asked for at once, so many times.
 	together, togetherTurns = 20, 1
 

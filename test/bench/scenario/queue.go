@@ -19,7 +19,7 @@ const (
 	// queueLength is how many claims are Queued, and queueWaited on how many of them, the oldest, an acquire waits.
 	queueLength, queueWaited = 1000, 100
 	// queueTurns is how often a slot is freed.
-	queueTurns = 10
+	queueTurns = 7
 	// queueIdle is how long the queue is left alone to see what it costs.
 	queueIdle = 11 * time.Second
 )

@@ -37,7 +37,7 @@ func All() []Scenario {
 		{ID: "fresh", About: "a new claim to Bound and its release to all gone beside its three objects made bare, step by step", play: playFresh},
 		{ID: "pod", About: "what a Deployment costs against a bare Pod", full: true, play: playPod},
 		{ID: "queue", About: "a freed slot to the next waiter Bound with a thousand claims Queued", play: playQueue},
-		{ID: "standing", About: "200 at once and Poisson loads; the serial ones, memory, idleness, start and failover with many claims standing", own: true, play: playStanding},
+		{ID: "standing", About: "many at once and Poisson loads; the serial ones, memory, idleness, start and failover with many claims standing", own: true, play: playStanding},
 		{ID: "default", About: "new claims in parallel at kube-controller-manager's default rate", own: true, full: true, play: playDefault},
 	}
 }

@@ -23,7 +23,7 @@ const (
 	waitingCallers = 100
 	// waitersRounds is how often they come and go, and waitersTurns how often a thing is measured while they wait, and then
 	// while none does, after some that are left out: a hundred calls that begin or end at once are busy with themselves.
-	waitersRounds, waitersTurns, waitersSettling = 3, 30, 10
+	waitersRounds, waitersTurns, waitersSettling = 2, 40, 10
 )
 
 // playWaiters measures what acquires that wait cost those who do not, and what each of them costs the server.
