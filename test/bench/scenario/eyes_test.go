@@ -22,8 +22,8 @@ func of(claim string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: claim + "-sandbox", Labels: map[string]string{v1alpha1.LabelClaim: claim}}
 }
 
-func readyDeployment(claim string, ready int32) *appsv1.Deployment {
-	return &appsv1.Deployment{ObjectMeta: of(claim), Status: appsv1.DeploymentStatus{ReadyReplicas: ready, UpdatedReplicas: ready}}
+func readyDeployment(ready int32) *appsv1.Deployment {
+	return &appsv1.Deployment{ObjectMeta: of("c"), Status: appsv1.DeploymentStatus{ReadyReplicas: ready, UpdatedReplicas: ready}}
 }
 
 func routedBy(claim string, ready bool) *discoveryv1.EndpointSlice {
@@ -36,12 +36,12 @@ func TestEyes_ASandboxAnswersOnceItIsReadyAndRouted(t *testing.T) {
 		event any
 		want  bool
 	}{
-		{readyDeployment("c", 0), false},
-		{readyDeployment("c", 1), false},
+		{readyDeployment(0), false},
+		{readyDeployment(1), false},
 		{routedBy("c", false), false},
 		{routedBy("other", true), false},
 		{routedBy("c", true), true},
-		{readyDeployment("c", 0), false},
+		{readyDeployment(0), false},
 	} {
 		e.see(tc.event, false)
 		got := e.look("c")
@@ -53,10 +53,10 @@ func TestEyes_ASandboxAnswersOnceItIsReadyAndRouted(t *testing.T) {
 
 func TestEyes_AStepIsTakenOnce(t *testing.T) {
 	e := closedEyes()
-	e.see(readyDeployment("c", 1), false)
+	e.see(readyDeployment(1), false)
 	first := e.look("c").steps[stepDeployed]
-	e.see(readyDeployment("c", 0), false)
-	e.see(readyDeployment("c", 1), false)
+	e.see(readyDeployment(0), false)
+	e.see(readyDeployment(1), false)
 	steps := e.steps("c")
 	if first.IsZero() || !steps[stepDeployed].Equal(first) {
 		t.Errorf("ready first at %v, told as %v", first, steps[stepDeployed])
@@ -94,9 +94,9 @@ func TestEyes_ClaimAndPodSteps(t *testing.T) {
 
 func TestEyes_AllGoneOnceTheLastObjectIs(t *testing.T) {
 	e := closedEyes()
-	e.see(readyDeployment("c", 1), false)
+	e.see(readyDeployment(1), false)
 	e.see(routedBy("c", true), false)
-	e.see(cache.DeletedFinalStateUnknown{Obj: readyDeployment("c", 1)}, true)
+	e.see(cache.DeletedFinalStateUnknown{Obj: readyDeployment(1)}, true)
 	if got := e.look("c"); allGone(&got) || answers(&got) || got.freed.IsZero() {
 		t.Errorf("with its slice left: gone %v, answers %v, freed %v", allGone(&got), answers(&got), got.freed)
 	}
@@ -120,7 +120,7 @@ func TestEyes_AwaitIsWokenAndGivenUp(t *testing.T) {
 	done := make(chan error, 2)
 	go func() { done <- e.await(t.Context(), "c", answers) }()
 	go func() { done <- e.awaitAll(t.Context(), 1, answers) }()
-	e.see(readyDeployment("c", 1), false)
+	e.see(readyDeployment(1), false)
 	e.see(routedBy("c", true), false)
 	for range 2 {
 		if err := <-done; err != nil {

@@ -40,11 +40,7 @@ func playFresh(ctx context.Context, b *Bench) (out []report.Section, err error) 
 		if err := lives.serial(ctx, p.turns(b)); err != nil {
 			return out, err
 		}
-		sections, err := lives.sections(p)
-		if err != nil {
-			return out, err
-		}
-		out = append(out, sections...)
+		out = append(out, lives.sections(p)...)
 		if p.name == onReal && !b.full {
 			continue // twenty containers at once are a minute and more
 		}
@@ -124,7 +120,7 @@ func (l *lives) bare(ctx context.Context, turn int) (time.Duration, error) {
 	return made.Sub(began), nil
 }
 
-func (l *lives) sections(p place) ([]report.Section, error) {
+func (l *lives) sections(p place) []report.Section {
 	life := report.Section{
 		ID: "fresh-" + p.name, Title: "A new claim, one at a time, " + p.words,
 		About: "From acquire to its Bound answer, and from release to nothing left (claim, Deployment, ReplicaSet, Pod, Service, EndpointSlice, NetworkPolicy); the floor is the same three objects, created one after the other by an ordinary ServiceAccount until the Deployment is ready and the Service routed, and their deletion until nothing is left.",
@@ -139,7 +135,7 @@ func (l *lives) sections(p place) ([]report.Section, error) {
 		About: "The median time since the call at which a watch of the benchmark's own showed each step, in the order in which they came, and how long after the step before it.",
 		Rows:  stepRows(&l.steps, &l.bareSteps),
 	}
-	return []report.Section{life, steps}, nil
+	return []report.Section{life, steps}
 }
 
 // manyFresh measures new claims that are asked for at once.

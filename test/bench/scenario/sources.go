@@ -27,9 +27,9 @@ const (
 	schedulerMetrics         = "https://127.0.0.1:10259/metrics"
 )
 
-// ours is an administrator's client of a server of ours, past the aggregator.
-func (b *Bench) ours(server int) (rest.Interface, error) {
-	set, err := kubernetes.NewForConfig(b.Servers.List[server].Direct(b.Config))
+// ours is an administrator's client of our first server, past the aggregator.
+func (b *Bench) ours() (rest.Interface, error) {
+	set, err := kubernetes.NewForConfig(b.Servers.List[0].Direct(b.Config))
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +42,7 @@ func (b *Bench) sources() ([]meter.Source, error) {
 	if b.Servers == nil {
 		return out, nil
 	}
-	ours, err := b.ours(0)
+	ours, err := b.ours()
 	if err != nil {
 		return nil, err
 	}

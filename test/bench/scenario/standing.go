@@ -127,7 +127,7 @@ func (f *field) again(ctx context.Context, at *atSize) error {
 
 // idle measures what the claims cost while nobody uses them, and what it costs to look at each without anything to do.
 func (f *field) idle(ctx context.Context, at *atSize, into *report.Section) error {
-	ours, err := f.ours(0)
+	ours, err := f.ours()
 	if err != nil {
 		return err
 	}
@@ -164,7 +164,7 @@ func (f *field) idle(ctx context.Context, at *atSize, into *report.Section) erro
 // lookAtAll has the controller look at every claim of the runtime: how long they may go unused is changed a little. It waits
 // until all were looked at.
 func (f *field) lookAtAll(ctx context.Context, claims int) error {
-	ours, err := f.ours(0)
+	ours, err := f.ours()
 	if err != nil {
 		return err
 	}

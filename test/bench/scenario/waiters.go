@@ -108,7 +108,7 @@ func (f *field) heldFor(ctx context.Context, callers int) (*meter.Reading, error
 	if err != nil {
 		return nil, err
 	}
-	ours, err := f.ours(0)
+	ours, err := f.ours()
 	if err != nil {
 		return nil, err
 	}
