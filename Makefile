@@ -63,7 +63,7 @@ bench: ## Measure how fast and how large, each beside its floor (ONLY=scenario,s
 	$(call benchmark,)
 
 .PHONY: bench-full
-bench-full: ## The same with more turns and up to 5,000 claims: an hour
+bench-full: ## The same with more turns and up to 5,000 claims: long
 	$(call benchmark,-full)
 
 # A cluster of its own, and nothing of it left: what thousands of claims leave behind would slow whatever comes next.

@@ -3,6 +3,7 @@ package scenario
 import (
 	"context"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -253,7 +254,9 @@ func (e *eyes) awaitAll(ctx context.Context, many int, wanted func(*seen) bool) 
 func (e *eyes) look(key string) seen {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return *e.of(key)
+	out := *e.of(key)
+	out.steps, out.standing = maps.Clone(out.steps), maps.Clone(out.standing)
+	return out
 }
 
 // steps gives when each step was seen, and forgets the sandbox.
