@@ -83,7 +83,7 @@ func runOnce(ctx context.Context, cfg Config) error {
 	manager, err := ctrl.NewManager(countWrites(cfg.Host, "host"), ctrl.Options{
 		Scheme: hostScheme(),
 		Cache:  hostCache(keeper),
-		// What was just built is counted by whoever is decided on next.
+		// Whoever looks at a claim again sees what was just built for it.
 		Client:                        client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: ptr.To(true)}},
 		Logger:                        klog.FromContext(ctx),
 		LeaderElection:                true,
@@ -105,7 +105,7 @@ func runOnce(ctx context.Context, cfg Config) error {
 		o.Scheme = claimsScheme()
 		o.Logger = klog.FromContext(ctx)
 		o.Cache = cache.Options{DefaultTransform: keeper.Keep}
-		// A slot that was given is seen to be taken by whoever is decided on next.
+		// Whoever looks at a claim again sees what was just written of it.
 		o.Client.Cache = &client.CacheOptions{EnableReadYourWritesConsistency: ptr.To(true)}
 	})
 	if err != nil {

@@ -17,6 +17,11 @@ type Load struct {
 	Took time.Duration
 }
 
+// Add puts another load to this one, as if the two had been one after the other.
+func (l *Load) Add(other Load) {
+	l.Times, l.Took = append(l.Times, other.Times...), l.Took+other.Took
+}
+
 // PerSecond is how many calls ended in a second; 0 if there were none.
 func (l Load) PerSecond() float64 {
 	if l.Took <= 0 {

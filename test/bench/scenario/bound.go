@@ -111,7 +111,7 @@ func closedInTurns(ctx context.Context, b *Bench, callers int, calls ...call) ([
 			if err != nil {
 				return out, err
 			}
-			out[at].Times, out[at].Took = append(out[at].Times, load.Times...), out[at].Took+load.Took
+			out[at].Add(load)
 		}
 	}
 	return out, nil

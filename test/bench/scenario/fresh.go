@@ -140,46 +140,29 @@ func (l *lives) sections(p place) []report.Section {
 
 // manyFresh measures new claims that are asked for at once.
 func (f *field) manyFresh(ctx context.Context, p place) (report.Section, error) {
+	var ours, floor measure.Load
 	round := 0
-	var ours, floor []measure.Load
-	measured := func(make func(ctx context.Context, name string) error, remove func(ctx context.Context, name string) error, into *[]measure.Load) func(context.Context, int) error {
+	measured := func(m maker, into *measure.Load) func(context.Context, int) error {
 		return func(ctx context.Context, _ int) error {
 			round++
-			name := func(i int) string { return fmt.Sprintf("m%d-%d", round, i) }
-			load, err := measure.Open(ctx, measure.AtOnce(together), func(ctx context.Context, i int) error { return make(ctx, name(i)) })
+			prefix := fmt.Sprintf("m%d", round)
+			load, err := m.arrive(ctx, prefix, measure.AtOnce(together))
 			if err != nil {
 				return err
 			}
-			*into = append(*into, load)
-			_, err = measure.Open(ctx, measure.AtOnce(together), func(ctx context.Context, i int) error { return remove(ctx, name(i)) })
-			return err
+			into.Add(load)
+			return m.clear(ctx, prefix, together)
 		}
 	}
-	_, err := measure.InTurns(ctx, 0, f.turns(togetherTurns),
-		measure.Timed("claims at once", measured(
-			func(ctx context.Context, name string) error {
-				_, err := f.acquire(ctx, f.agent, name, p.name)
-				return err
-			},
-			f.end, &ours)),
-		measure.Timed("bare sandboxes at once", measured(
-			func(ctx context.Context, name string) error { return f.makeBare(ctx, name, p.name) }, f.removeBare, &floor)))
-	if err != nil {
+	claims, bare := f.makers(p.name)
+	if _, err := measure.InTurns(ctx, 0, f.turns(togetherTurns),
+		measure.Timed("claims at once", measured(claims, &ours)), measure.Timed("bare sandboxes at once", measured(bare, &floor))); err != nil {
 		return report.Section{}, err
 	}
-	a, c := merged(ours), merged(floor)
 	what := fmt.Sprintf("acquire of a new claim, %d at once", together)
 	return report.Section{
 		ID: "fresh-parallel-" + p.name, Title: fmt.Sprintf("%d new claims at once, %s", together, p.words),
-		Rows:  append([]report.Row{perSecond(what, a.PerSecond(), theBare, c.PerSecond(), nil)}, beside(what, a.Times, theBare, c.Times, freshTarget)...),
-		Plots: []report.Plot{distribution(fmt.Sprintf("%d at once, %s", together, p.words), line{"acquire", a.Times}, line{theBare, c.Times})},
+		Rows:  append([]report.Row{perSecond(what, ours.PerSecond(), theBare, floor.PerSecond(), nil)}, beside(what, ours.Times, theBare, floor.Times, freshTarget)...),
+		Plots: []report.Plot{distribution(fmt.Sprintf("%d at once, %s", together, p.words), line{"acquire", ours.Times}, line{theBare, floor.Times})},
 	}, nil
-}
-
-func merged(loads []measure.Load) measure.Load {
-	var out measure.Load
-	for _, load := range loads {
-		out.Times, out.Took = append(out.Times, load.Times...), out.Took+load.Took
-	}
-	return out
 }

@@ -230,15 +230,29 @@ func sizeSection(sizes []atSize) report.Section {
 				plot.Series[i].X = append(plot.Series[i].X, float64(at.claims))
 				plot.Series[i].Y = append(plot.Series[i].Y, measure.Milliseconds(times.At(share)))
 			}
-			row := report.Row{What: fmt.Sprintf("%s, %d standing", thing.name, at.claims), Measure: "p50", Unit: report.Milliseconds,
-				Value: measure.Milliseconds(times.At(0.5)), Samples: len(times)}
-			if at.claims != sizes[0].claims {
-				row.Floor, row.FloorName = ptr.To(measure.Milliseconds(thing.of(sizes[0]).At(0.5))), fmt.Sprintf("itself at %d", sizes[0].claims)
-				row.Target = thing.target
-			}
-			section.Rows = append(section.Rows, row)
 		}
+		section.Rows = append(section.Rows, againstFirst(thing.name, sizes, thing.of, thing.target)...)
 		section.Plots = append(section.Plots, plot)
 	}
 	return section
+}
+
+// againstFirst gives a row for each size at which something was measured, held against the first.
+func againstFirst(name string, sizes []atSize, of func(atSize) measure.Times, target *report.Target) []report.Row {
+	first := sizes[0]
+	var rows []report.Row
+	for _, at := range sizes {
+		times := of(at)
+		if len(times) == 0 {
+			continue // the short form leaves it out
+		}
+		row := report.Row{What: fmt.Sprintf("%s, %d standing", name, at.claims), Measure: "p50", Unit: report.Milliseconds,
+			Value: measure.Milliseconds(times.At(0.5)), Samples: len(times)}
+		if at.claims != first.claims {
+			row.Floor, row.FloorName = ptr.To(measure.Milliseconds(of(first).At(0.5))), fmt.Sprintf("itself at %d", first.claims)
+			row.Target = target
+		}
+		rows = append(rows, row)
+	}
+	return rows
 }

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/utils/ptr"
-
 	"github.com/altairalabs/omnia-sandboxes/generated/clientset/versioned"
 	"github.com/altairalabs/omnia-sandboxes/test/bench/measure"
 	"github.com/altairalabs/omnia-sandboxes/test/bench/report"
@@ -140,19 +138,7 @@ func startSection(sizes []atSize) report.Section {
 		{"leader ended by SIGTERM to a new claim Bound", func(s started) measure.Times { return s.handedOver }},
 		{"leader ended by SIGKILL to a new claim Bound", func(s started) measure.Times { return s.takenOver }},
 	} {
-		for _, at := range sizes {
-			times := thing.of(at.started)
-			if len(times) == 0 {
-				continue // the short form leaves it out
-			}
-			row := report.Row{What: fmt.Sprintf("%s, %d standing", thing.name, at.claims), Measure: "p50", Unit: report.Milliseconds,
-				Value: measure.Milliseconds(times.At(0.5)), Samples: len(times)}
-			if at.claims != sizes[0].claims {
-				row.Floor, row.FloorName = ptr.To(measure.Milliseconds(thing.of(sizes[0].started).At(0.5))), fmt.Sprintf("itself at %d", sizes[0].claims)
-				row.Target = report.AtMost(1.2)
-			}
-			section.Rows = append(section.Rows, row)
-		}
+		section.Rows = append(section.Rows, againstFirst(thing.name, sizes, func(a atSize) measure.Times { return thing.of(a.started) }, report.AtMost(1.2))...)
 	}
 	return section
 }
