@@ -20,7 +20,7 @@ import (
 )
 
 // admit decides whether the claim may have a sandbox now. Where it may, the status holds all that the sandbox is built
-// from, and that is on record before anything is built. Where it has to wait, whoever frees a place and recheckWaiters have
+// from, and that is on record before any pod is asked for. Where it has to wait, whoever frees a place and recheckWaiters have
 // it looked at again.
 func (r *Reconciler) admit(ctx context.Context, w *work) (time.Duration, bool, error) {
 	facts, err := r.gather(ctx, w)
@@ -30,8 +30,15 @@ func (r *Reconciler) admit(ctx context.Context, w *work) (time.Duration, bool, e
 	if err := r.decide(ctx, w, facts); err != nil {
 		return 0, false, err
 	}
-	key := client.ObjectKeyFromObject(w.claim)
+	key, admitted := client.ObjectKeyFromObject(w.claim), w.claim.Status.Phase == v1alpha1.PhasePending
+	var policyMade <-chan bool
+	if admitted {
+		policyMade = r.policyAhead(ctx, w.claim)
+	}
 	written, err := r.record(ctx, w)
+	if admitted {
+		w.policyMade = <-policyMade
+	}
 	if err != nil {
 		r.takeover.renew() // it may have been written all the same
 	}
@@ -41,7 +48,7 @@ func (r *Reconciler) admit(ctx context.Context, w *work) (time.Duration, bool, e
 	}
 	r.given.wrote(w.claim)
 	w.confirmed = true
-	return 0, w.claim.Status.Phase == v1alpha1.PhasePending, nil
+	return 0, admitted, nil
 }
 
 // decide puts into the claim's status whether it may have a sandbox now, which holds for whoever is decided on next. From

@@ -39,40 +39,53 @@ type part struct {
 	mend func()
 }
 
-// partsOf gives a sandbox's objects in the order in which they are made: the policy stands before the pod that it binds, and the
-// Service is made while the Deployment's pod is on its way. What stands of the Service and the Deployment is left in the two that are given.
-func partsOf(claim *v1alpha1.SandboxClaim, serviceStands *corev1.Service, deploymentStands *appsv1.Deployment) []*part {
-	policy, policyStands := sandbox.NetworkPolicy(claim), &networkingv1.NetworkPolicy{}
-	service, deployment := sandbox.Service(claim), sandbox.Deployment(claim)
-	return []*part{
-		{
-			kind: "NetworkPolicy", built: policy, stands: policyStands,
-			take: func() { *policyStands = *policy },
-			same: func() bool { return sandbox.SameNetworkPolicy(policy, policyStands) },
-			mend: func() { policyStands.Spec = policy.Spec },
-		}, {
-			kind: "Deployment", built: deployment, stands: deploymentStands, slot: true,
-			take: func() { *deploymentStands = *deployment },
-			same: func() bool {
-				return sandbox.SameDeployment(deployment, deploymentStands) ||
-					sandbox.Untouched(claim, deploymentStands) && sandbox.Labelled(deployment, deploymentStands)
-			},
-			mend: func() {
-				if !sandbox.Untouched(claim, deploymentStands) {
-					deploymentStands.Spec = deployment.Spec
-				}
-			},
-		}, {
-			kind: "Service", built: service, stands: serviceStands,
-			take: func() { *serviceStands = *service },
-			same: func() bool { return sandbox.SameService(service, serviceStands) },
-			mend: func() {
-				serviceStands.Spec.Type, serviceStands.Spec.Selector = service.Spec.Type, service.Spec.Selector
-				serviceStands.Spec.Ports = service.Spec.Ports
-				serviceStands.Spec.ExternalIPs, serviceStands.Spec.PublishNotReadyAddresses = nil, false
-			},
+func policyPart(claim *v1alpha1.SandboxClaim) *part {
+	policy, stands := sandbox.NetworkPolicy(claim), &networkingv1.NetworkPolicy{}
+	return &part{
+		kind: "NetworkPolicy", built: policy, stands: stands,
+		take: func() { *stands = *policy },
+		same: func() bool { return sandbox.SameNetworkPolicy(policy, stands) },
+		mend: func() { stands.Spec = policy.Spec },
+	}
+}
+
+// deploymentPart leaves what stands in the Deployment that is given.
+func deploymentPart(claim *v1alpha1.SandboxClaim, stands *appsv1.Deployment) *part {
+	deployment := sandbox.Deployment(claim)
+	return &part{
+		kind: "Deployment", built: deployment, stands: stands, slot: true,
+		take: func() { *stands = *deployment },
+		same: func() bool {
+			return sandbox.SameDeployment(deployment, stands) || sandbox.Untouched(claim, stands) && sandbox.Labelled(deployment, stands)
+		},
+		mend: func() {
+			if !sandbox.Untouched(claim, stands) {
+				stands.Spec = deployment.Spec
+			}
 		},
 	}
+}
+
+// servicePart leaves what stands in the Service that is given.
+func servicePart(claim *v1alpha1.SandboxClaim, stands *corev1.Service) *part {
+	service := sandbox.Service(claim)
+	return &part{
+		kind: "Service", built: service, stands: stands,
+		take: func() { *stands = *service },
+		same: func() bool { return sandbox.SameService(service, stands) },
+		mend: func() {
+			stands.Spec.Type, stands.Spec.Selector, stands.Spec.Ports = service.Spec.Type, service.Spec.Selector, service.Spec.Ports
+			stands.Spec.ExternalIPs, stands.Spec.PublishNotReadyAddresses = nil, false
+		},
+	}
+}
+
+// policyAhead makes the sandbox's NetworkPolicy while the admission is put on record: it binds no pod yet, and is the
+// claim's also where the admission comes to nothing. False means that it is for apply to make, or to say why it cannot.
+func (r *Reconciler) policyAhead(ctx context.Context, claim *v1alpha1.SandboxClaim) <-chan bool {
+	policy, made := sandbox.NetworkPolicy(claim), make(chan bool, 1)
+	go func() { made <- r.Host.Create(ctx, policy) == nil }()
+	return made
 }
 
 // apply makes the sandbox's objects, mends those that were changed, and stops at the first that cannot be had: without
@@ -83,7 +96,12 @@ func (r *Reconciler) apply(ctx context.Context, w *work) (lifecycle.Observed, ti
 	r.building.begin(claim) // before the claim is confirmed, so that whoever is admitted after its end knows of this
 	var seen lifecycle.Observed
 	service, deployment := &corev1.Service{}, &appsv1.Deployment{}
-	for _, p := range partsOf(claim, service, deployment) {
+	// The policy stands before the pod that it binds, and the Service is made while the pod is on its way.
+	parts := []*part{policyPart(claim), deploymentPart(claim, deployment), servicePart(claim, service)}
+	if w.policyMade {
+		parts = parts[1:]
+	}
+	for _, p := range parts {
 		after, err := r.ensure(ctx, w, p, &seen)
 		if err != nil {
 			return seen, 0, fmt.Errorf("applying %s %s/%s: %w", p.kind, p.built.GetNamespace(), p.built.GetName(), err)

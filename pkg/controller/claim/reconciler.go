@@ -72,6 +72,8 @@ type work struct {
 	end lifecycle.End
 	// confirmed says that the API, and not only the cache, had the claim since this work began.
 	confirmed bool
+	// policyMade says that this work has made the sandbox's NetworkPolicy already.
+	policyMade bool
 	// firstQueued says that no other claim of the runtime waits for a slot.
 	firstQueued bool
 }
