@@ -1,9 +1,13 @@
 package sandbox
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
 
 	"github.com/altairalabs/omnia-sandboxes/apis/sandbox/v1alpha1"
 )
@@ -18,6 +22,11 @@ func Service(claim *v1alpha1.SandboxClaim) *corev1.Service {
 		ObjectMeta: meta(claim),
 		Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeClusterIP, Selector: selector(claim), Ports: ports},
 	}
+}
+
+// Answering says whether a Service's EndpointSlice has a ready endpoint.
+func Answering(slice *discoveryv1.EndpointSlice) bool {
+	return slices.ContainsFunc(slice.Endpoints, func(e discoveryv1.Endpoint) bool { return ptr.Deref(e.Conditions.Ready, false) })
 }
 
 // SameService says whether a Service that stands is as it was built.

@@ -7,6 +7,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	omniav1alpha1 "github.com/altairalabs/omnia-sandboxes/apis/omnia/v1alpha1"
@@ -61,7 +62,7 @@ func (r *Reconciler) class(ctx context.Context, claim *v1alpha1.SandboxClaim) (*
 	}
 	found, err := confirmed(ctx, r.Claims, r.ClaimsLive, key, object)
 	if err != nil {
-		return nil, fmt.Errorf("reading %s %s: %w", ref.Kind, key, err)
+		return nil, fmt.Errorf("reading %s %s: %w", ref.Kind, klog.KObj(object), err)
 	}
 	if !found {
 		return nil, nil

@@ -3,13 +3,13 @@ package claim
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/altairalabs/omnia-sandboxes/apis/sandbox/v1alpha1"
@@ -66,21 +66,13 @@ func rolloutOf(d *appsv1.Deployment) rollout {
 // routed says whether the Service has a ready endpoint. One of an earlier Service of this name, which is still being
 // collected, leads nowhere for long.
 func (r *Reconciler) routed(ctx context.Context, service *corev1.Service) (bool, error) {
-	var slices discoveryv1.EndpointSliceList
-	if err := r.Host.List(ctx, &slices, client.InNamespace(service.Namespace), client.MatchingFields{slicesByService: service.Name}, client.UnsafeDisableDeepCopy); err != nil {
+	var standing discoveryv1.EndpointSliceList
+	if err := r.Host.List(ctx, &standing, client.InNamespace(service.Namespace), client.MatchingFields{slicesByService: service.Name}, client.UnsafeDisableDeepCopy); err != nil {
 		return false, fmt.Errorf("listing the sandbox's EndpointSlices: %w", err)
 	}
-	for i := range slices.Items {
-		if !metav1.IsControlledBy(&slices.Items[i], service) {
-			continue
-		}
-		for _, endpoint := range slices.Items[i].Endpoints {
-			if ptr.Deref(endpoint.Conditions.Ready, false) {
-				return true, nil
-			}
-		}
-	}
-	return false, nil
+	return slices.ContainsFunc(standing.Items, func(slice discoveryv1.EndpointSlice) bool {
+		return metav1.IsControlledBy(&slice, service) && sandbox.Answering(&slice)
+	}), nil
 }
 
 // observePod notes what the newest living pod waits for.

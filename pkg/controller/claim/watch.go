@@ -3,7 +3,6 @@ package claim
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -156,10 +155,10 @@ func changedOrGone() predicate.Predicate {
 	}
 }
 
-// tellingDeploymentChange lets pass what changes a verdict or what was built. The creation passes, because it says that
-// the cache holds all that was made.
+// tellingDeploymentChange lets pass what changes a verdict or what was built.
 func tellingDeploymentChange() predicate.Predicate {
 	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false },
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			before, after := e.ObjectOld.(*appsv1.Deployment), e.ObjectNew.(*appsv1.Deployment)
 			return before.UID != after.UID || before.Generation != after.Generation || rolloutOf(before) != rolloutOf(after) ||
@@ -186,11 +185,7 @@ func tellingPodChange() predicate.Predicate {
 
 // readinessChanged lets pass what changes whether the Service has a ready endpoint.
 func readinessChanged() predicate.Predicate {
-	ready := func(o client.Object) bool {
-		return slices.ContainsFunc(o.(*discoveryv1.EndpointSlice).Endpoints, func(e discoveryv1.Endpoint) bool {
-			return e.Conditions.Ready != nil && *e.Conditions.Ready
-		})
-	}
+	ready := func(o client.Object) bool { return sandbox.Answering(o.(*discoveryv1.EndpointSlice)) }
 	return predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool { return ready(e.Object) },
 		UpdateFunc: func(e event.UpdateEvent) bool { return ready(e.ObjectOld) != ready(e.ObjectNew) },

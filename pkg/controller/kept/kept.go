@@ -5,7 +5,6 @@ package kept
 
 import (
 	"maps"
-	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/altairalabs/omnia-sandboxes/apis/sandbox/v1alpha1"
 	"github.com/altairalabs/omnia-sandboxes/pkg/interned"
+	"github.com/altairalabs/omnia-sandboxes/pkg/sandbox"
 )
 
 // remembered is how many values that objects have in common a Keeper remembers: some for each class and AgentRuntime. A
@@ -136,7 +136,7 @@ func (k *Keeper) slice(slice *discoveryv1.EndpointSlice) {
 	if owner != nil {
 		slice.OwnerReferences = []metav1.OwnerReference{{UID: owner.UID, Controller: owner.Controller}}
 	}
-	ready := slices.ContainsFunc(slice.Endpoints, func(e discoveryv1.Endpoint) bool { return ptr.Deref(e.Conditions.Ready, false) })
+	ready := sandbox.Answering(slice)
 	slice.Endpoints, slice.Ports = nil, nil
 	if ready {
 		slice.Endpoints = answering
