@@ -18,6 +18,7 @@ import (
 
 	"github.com/altairalabs/omnia-sandboxes/apis/sandbox"
 	"github.com/altairalabs/omnia-sandboxes/apis/sandbox/v1alpha1"
+	sandboxobjects "github.com/altairalabs/omnia-sandboxes/pkg/sandbox"
 	"github.com/altairalabs/omnia-sandboxes/pkg/servingcert"
 )
 
@@ -30,6 +31,8 @@ const (
 	DefaultServiceName = "sandbox-apiserver"
 	// DefaultMaxWaiters is how many acquires may wait at once in one replica.
 	DefaultMaxWaiters = 10000
+	// DefaultDNSPeer is who answers as the resolver in most clusters.
+	DefaultDNSPeer = "kube-system/k8s-app=kube-dns"
 
 	defaultEtcdQuotaBytes = 2 << 30
 	inClusterNamespace    = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
@@ -59,6 +62,8 @@ type Options struct {
 	// ServingCertSecret is the Secret in which the server keeps a serving certificate of its own making, the APIService's
 	// caBundle with it. Empty: the certificate is somebody else's, and given by files.
 	ServingCertSecret string
+	// DNSPeers are who answers as the cluster's resolver, for classes with egress.dns: NAMESPACE/LABEL-SELECTOR[@PORT] or CIDR[@PORT].
+	DNSPeers []string
 	// HostQPS and HostBurst bound the controllers' requests to the host cluster.
 	HostQPS   float32
 	HostBurst int
@@ -79,6 +84,7 @@ func NewOptions() *Options {
 		MaxWaiters:             DefaultMaxWaiters,
 		Namespace:              ownNamespace(),
 		ServiceName:            DefaultServiceName,
+		DNSPeers:               []string{DefaultDNSPeer},
 		HostQPS:                200,
 		HostBurst:              400,
 		Clock:                  clock.RealClock{},
@@ -107,6 +113,7 @@ func (o *Options) Flags() *cliflag.NamedFlagSets {
 	own.StringVar(&o.Namespace, "namespace", o.Namespace, "Namespace that the server runs in: of the Lease of the replica that runs the controllers, of its Service, and of its serving certificate's Secret.")
 	own.StringVar(&o.ServiceName, "service-name", o.ServiceName, "Name of the server's Service. The serving certificate that --serving-cert-secret keeps is for it.")
 	own.StringVar(&o.ServingCertSecret, "serving-cert-secret", o.ServingCertSecret, "Secret in --namespace, empty at first, in which the server keeps a CA and a serving certificate that it issues and renews by itself. It writes the certificate to --cert-dir and keeps the APIService's caBundle. Unset, give --tls-cert-file and --tls-private-key-file, as cert-manager makes them, and keep the caBundle otherwise.")
+	own.StringArrayVar(&o.DNSPeers, "dns-peer", o.DNSPeers, "Who answers as the cluster's resolver, which sandboxes of a class with egress.dns may reach: NAMESPACE/LABEL-SELECTOR or CIDR, with @PORT where it is not 53, for example openshift-dns/dns.operator.openshift.io/daemonset-dns=default@5353, or 169.254.20.10/32 for a resolver on each node. Give it once for each. A cluster IP is none.")
 	own.Float32Var(&o.HostQPS, "kube-api-qps", o.HostQPS, "Requests a second that the controllers may make to the host cluster.")
 	own.IntVar(&o.HostBurst, "kube-api-burst", o.HostBurst, "Requests that the controllers may make to the host cluster at once.")
 
@@ -145,6 +152,19 @@ func (o *Options) validateServingCert() []error {
 		errs = append(errs, errors.New("--service-name is empty: name the Service that the serving certificate is for"))
 	}
 	return errs
+}
+
+// resolver reads who answers as the cluster's DNS.
+func (o *Options) resolver() ([]sandboxobjects.DNSPeer, error) {
+	var out []sandboxobjects.DNSPeer
+	for _, text := range o.DNSPeers {
+		peer, err := sandboxobjects.ParseDNSPeer(text)
+		if err != nil {
+			return nil, fmt.Errorf("reading --dns-peer: %w", err)
+		}
+		out = append(out, peer)
+	}
+	return out, nil
 }
 
 // Complete fills in what follows from what was given: authentication and authorization are the host cluster's, reached
@@ -194,6 +214,9 @@ func (o *Options) Validate() error {
 	}
 	if o.Namespace == "" {
 		errs = append(errs, errors.New("--namespace is empty: name the namespace that the server runs in, and may write Leases in"))
+	}
+	if _, err := o.resolver(); err != nil {
+		errs = append(errs, err)
 	}
 	errs = append(errs, o.validateServingCert()...)
 	if o.hasEtcdServers() {

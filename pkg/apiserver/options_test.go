@@ -32,6 +32,8 @@ func TestValidate(t *testing.T) {
 		"a certificate that the server keeps: valid": {[]string{"--embedded-etcd-dir=/data", "--serving-cert-secret=cert"}, ""},
 		"a certificate of two keepers":               {[]string{"--embedded-etcd-dir=/data", "--serving-cert-secret=cert", "--tls-cert-file=/tls.crt", "--tls-private-key-file=/tls.key"}, "give one of the two"},
 		"a certificate for no Service":               {[]string{"--embedded-etcd-dir=/data", "--serving-cert-secret=cert", "--service-name="}, "--service-name is empty"},
+		"resolvers of both kinds: valid":             {[]string{"--embedded-etcd-dir=/data", "--dns-peer=dns/app=resolver@5353", "--dns-peer=169.254.20.10/32"}, ""},
+		"a resolver by its cluster IP":               {[]string{"--embedded-etcd-dir=/data", "--dns-peer=10.96.0.10"}, `DNS peer "10.96.0.10": write NAMESPACE/LABEL-SELECTOR`},
 		"all that is wrong is said":                  {[]string{"--max-waiters=-1", "--embedded-etcd-quota-bytes=0"}, "--embedded-etcd-quota-bytes is 0"},
 	}
 	for name, tt := range tests {

@@ -88,8 +88,12 @@ func (o *Options) serve(ctx context.Context, group *errgroup.Group) error {
 	}
 	host := rest.CopyConfig(config.Generic.ClientConfig)
 	host.QPS, host.Burst = o.HostQPS, o.HostBurst
+	resolver, err := o.resolver()
+	if err != nil {
+		return err
+	}
 	return server.run(ctx, group, controller.Config{
-		Host: host, Loopback: config.Generic.LoopbackClientConfig, Namespace: o.Namespace, Clock: config.Clock,
+		Host: host, Loopback: config.Generic.LoopbackClientConfig, Namespace: o.Namespace, Resolver: resolver, Clock: config.Clock,
 	})
 }
 

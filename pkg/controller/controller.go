@@ -11,7 +11,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/selection"
@@ -32,6 +31,7 @@ import (
 	"github.com/altairalabs/omnia-sandboxes/apis/sandbox/v1alpha1"
 	"github.com/altairalabs/omnia-sandboxes/pkg/controller/claim"
 	"github.com/altairalabs/omnia-sandboxes/pkg/controller/kept"
+	"github.com/altairalabs/omnia-sandboxes/pkg/sandbox"
 )
 
 const (
@@ -53,6 +53,8 @@ type Config struct {
 	Loopback *rest.Config
 	// Namespace is the server's own. It holds the Lease.
 	Namespace string
+	// Resolver is who answers as the cluster's DNS, for the classes that allow it.
+	Resolver []sandbox.DNSPeer
 	// Clock tells the time that claims live by.
 	Clock clock.WithTicker
 }
@@ -114,7 +116,7 @@ func runOnce(ctx context.Context, cfg Config) error {
 	if err := manager.Add(claims); err != nil {
 		return fmt.Errorf("adding our own group to the manager: %w", err)
 	}
-	if err := claim.Add(ctx, manager, claims, claim.Options{Clock: cfg.Clock, NewQueue: queueOn(cfg.Clock)}); err != nil {
+	if err := claim.Add(ctx, manager, claims, claim.Options{Clock: cfg.Clock, NewQueue: queueOn(cfg.Clock), Resolver: cfg.Resolver}); err != nil {
 		return err
 	}
 	if err := manager.Start(ctx); err != nil {
@@ -137,7 +139,8 @@ func claimsScheme() *runtime.Scheme {
 	return out
 }
 
-// hostCache keeps of the host's objects those that belong to claims. They are found by label here and trusted by owner.
+// hostCache keeps of the host's objects those that belong to claims, which are found by label here and trusted by owner, and all
+// Services and NetworkPolicies: sandboxes reach other Services, and are opened by other policies.
 func hostCache(keeper *kept.Keeper) cache.Options {
 	exists, err := labels.NewRequirement(v1alpha1.LabelClaim, selection.Exists, nil)
 	must(err)
@@ -145,11 +148,9 @@ func hostCache(keeper *kept.Keeper) cache.Options {
 	return cache.Options{
 		DefaultTransform: keeper.Keep,
 		ByObject: map[client.Object]cache.ByObject{
-			&appsv1.Deployment{}:          ours,
-			&corev1.Service{}:             ours,
-			&corev1.Pod{}:                 ours,
-			&networkingv1.NetworkPolicy{}: ours,
-			&discoveryv1.EndpointSlice{}:  ours,
+			&appsv1.Deployment{}:         ours,
+			&corev1.Pod{}:                ours,
+			&discoveryv1.EndpointSlice{}: ours,
 		},
 	}
 }

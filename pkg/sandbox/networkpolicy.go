@@ -11,8 +11,9 @@ import (
 	"github.com/altairalabs/omnia-sandboxes/apis/sandbox/v1alpha1"
 )
 
-// NetworkPolicy lets the claim's own runtime in, on the class's ports, and nothing out, DNS included.
-func NetworkPolicy(claim *v1alpha1.SandboxClaim) *networkingv1.NetworkPolicy {
+// NetworkPolicy lets the claim's own runtime in, on the class's ports, and out what egress allows: without rules nothing, DNS
+// included.
+func NetworkPolicy(claim *v1alpha1.SandboxClaim, egress []networkingv1.NetworkPolicyEgressRule) *networkingv1.NetworkPolicy {
 	return &networkingv1.NetworkPolicy{
 		ObjectMeta: meta(claim),
 		Spec: networkingv1.NetworkPolicySpec{
@@ -22,6 +23,7 @@ func NetworkPolicy(claim *v1alpha1.SandboxClaim) *networkingv1.NetworkPolicy {
 				From:  []networkingv1.NetworkPolicyPeer{{PodSelector: &metav1.LabelSelector{MatchLabels: agentLabels(claim)}}},
 				Ports: policyPorts(class(claim).Ports),
 			}},
+			Egress: egress,
 		},
 	}
 }

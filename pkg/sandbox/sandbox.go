@@ -53,6 +53,15 @@ func labels(claim *v1alpha1.SandboxClaim) map[string]string {
 	}
 }
 
+// IsBuiltLabel says whether a sandbox's objects bear a label of this key, by what they are built from.
+func IsBuiltLabel(key string) bool {
+	switch key {
+	case labelName, labelManagedBy, v1alpha1.LabelClaim, v1alpha1.LabelClaimUID, v1alpha1.LabelSession, v1alpha1.LabelAgentRuntime:
+		return true
+	}
+	return false
+}
+
 // meta is what the three objects have in common: the claim owns them, so deleting it removes them.
 func meta(claim *v1alpha1.SandboxClaim) metav1.ObjectMeta {
 	return metav1.ObjectMeta{

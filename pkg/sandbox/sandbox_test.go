@@ -54,13 +54,18 @@ func everything() v1alpha1.SandboxClassSpec {
 	class.RuntimeClassName = ptr.To("gvisor")
 	class.NodeSelector = map[string]string{"pool": "agents"}
 	class.Tolerations = []corev1.Toleration{{Key: "agents", Operator: corev1.TolerationOpExists}}
+	class.Egress = &v1alpha1.Egress{DNS: true, AllowedServices: []v1alpha1.AllowedService{
+		{Name: "mirror", Namespace: "artifacts", Ports: []int32{443}}, {Name: "queue"},
+	}}
 	return class
 }
 
 func TestGolden(t *testing.T) {
 	for name, class := range map[string]v1alpha1.SandboxClassSpec{"plain": plain(), "everything": everything()} {
 		claim := claimOf(class)
-		for kind, object := range map[string]any{"deployment": Deployment(claim), "service": Service(claim), "networkpolicy": NetworkPolicy(claim)} {
+		rules, faults := Egress(claim, servicesOf(mirror(), queue()), []DNSPeer{dnsPeer(t, "kube-system/k8s-app=kube-dns")})
+		assert.Empty(t, faults)
+		for kind, object := range map[string]any{"deployment": Deployment(claim), "service": Service(claim), "networkpolicy": NetworkPolicy(claim, rules)} {
 			t.Run(name+" "+kind, func(t *testing.T) {
 				got, err := yaml.Marshal(object)
 				require.NoError(t, err)
@@ -79,7 +84,7 @@ func TestGolden(t *testing.T) {
 func TestPolicyAndServiceMatchThePod(t *testing.T) {
 	claim := claimOf(everything())
 	pod := k8slabels.Set(Deployment(claim).Spec.Template.Labels)
-	policy, err := metav1.LabelSelectorAsSelector(&NetworkPolicy(claim).Spec.PodSelector)
+	policy, err := metav1.LabelSelectorAsSelector(&NetworkPolicy(claim, nil).Spec.PodSelector)
 	require.NoError(t, err)
 	assert.True(t, policy.Matches(pod), "a policy that matches no pod binds none")
 	assert.True(t, k8slabels.SelectorFromSet(Service(claim).Spec.Selector).Matches(pod))
@@ -171,7 +176,7 @@ func TestSameDeployment(t *testing.T) {
 func pod(d *appsv1.Deployment) *corev1.PodSpec { return &d.Spec.Template.Spec }
 
 func TestSameNetworkPolicy(t *testing.T) {
-	built := NetworkPolicy(claimOf(plain()))
+	built := NetworkPolicy(claimOf(plain()), nil)
 	for name, change := range map[string]func(*networkingv1.NetworkPolicySpec){
 		"an egress rule more": func(s *networkingv1.NetworkPolicySpec) { s.Egress = []networkingv1.NetworkPolicyEgressRule{{}} },
 		"an ingress rule more": func(s *networkingv1.NetworkPolicySpec) {

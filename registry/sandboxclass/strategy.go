@@ -79,10 +79,6 @@ func (s strategy) refuseUnserved(obj runtime.Object) error {
 
 func unserved(spec *sandbox.SandboxClassSpec) string {
 	switch {
-	case spec.Egress != nil && len(spec.Egress.AllowedServices) > 0:
-		return "spec.egress.allowedServices"
-	case spec.Egress != nil && spec.Egress.DNS:
-		return "spec.egress.dns"
 	case len(spec.Connections) > 0:
 		return "spec.connections"
 	case spec.Enrolment != nil:

@@ -271,10 +271,6 @@ func TestClass_WhatIsNotServedYet_IsRefusedAndNotIgnored(t *testing.T) {
 		"spec.enrolment": func(s *v1alpha1.SandboxClassSpec) {
 			s.View, s.Enrolment = &v1alpha1.View{Port: "mcp"}, &v1alpha1.ClassEnrolment{Args: []string{"-x"}}
 		},
-		"spec.egress.dns": func(s *v1alpha1.SandboxClassSpec) { s.Egress = &v1alpha1.Egress{DNS: true} },
-		"spec.egress.allowedServices": func(s *v1alpha1.SandboxClassSpec) {
-			s.Egress = &v1alpha1.Egress{AllowedServices: []v1alpha1.AllowedService{{Name: "x"}}}
-		},
 	} {
 		t.Run(field, func(t *testing.T) {
 			_, err := w.Sandbox.SandboxV1alpha1().SandboxClasses(w.namespace).Create(t.Context(), framework.MakeClass("x").With(change).In(w.namespace), metav1.CreateOptions{})

@@ -24,6 +24,28 @@ const (
 	ConditionReady = "Ready"
 	// ConditionProvenanceVerified is true on a claim that acquire wrote. It comes into being with the object and is never set afterwards.
 	ConditionProvenanceVerified = "ProvenanceVerified"
+	// ConditionEgressResolved is there where the class has an egress that asks for something: true while all of it is allowed,
+	// false while a part cannot be told and so is not allowed.
+	ConditionEgressResolved = "EgressResolved"
+	// ConditionIsolationWeakened is there, and true, while another NetworkPolicy of the namespace allows the sandbox more than its
+	// own does. A bad state.
+	ConditionIsolationWeakened = "IsolationWeakened"
+)
+
+// Reasons of the EgressResolved condition.
+const (
+	ReasonEgressAllowed         = "EgressAllowed"         // all that the class's egress asks for is allowed.
+	ReasonServiceNotFound       = "ServiceNotFound"       // an allowed Service does not exist.
+	ReasonServiceIsExternalName = "ServiceIsExternalName" // an allowed Service leads to a name, and so to no pods.
+	ReasonServiceHasNoSelector  = "ServiceHasNoSelector"  // an allowed Service does not say which pods it leads to.
+	ReasonServicePortNotFound   = "ServicePortNotFound"   // an allowed Service has no such port, or none at all.
+	ReasonNoDNSPeers            = "NoDNSPeers"            // the class allows DNS, and the server was told of no resolver.
+)
+
+// Reasons of the IsolationWeakened condition.
+const (
+	// ReasonPolicyAllowsMore says that another NetworkPolicy allows more; the message names it.
+	ReasonPolicyAllowsMore = "PolicyAllowsMore"
 )
 
 // Reasons of the ProvenanceVerified condition.

@@ -31,13 +31,13 @@ func (r *Reconciler) admit(ctx context.Context, w *work) (time.Duration, bool, e
 		return 0, false, err
 	}
 	key, admitted := client.ObjectKeyFromObject(w.claim), w.claim.Status.Phase == v1alpha1.PhasePending
-	var policyMade <-chan bool
+	var policyMade <-chan *reach
 	if admitted {
 		policyMade = r.policyAhead(ctx, w.claim)
 	}
 	written, err := r.record(ctx, w)
 	if admitted {
-		w.policyMade = <-policyMade
+		w.reach = <-policyMade
 	}
 	if err != nil {
 		r.takeover.renew() // it may have been written all the same

@@ -37,15 +37,40 @@ type part struct {
 	same func() bool
 	// mend makes what stands as it was built, keeping what is the cluster's.
 	mend func()
+	// owner says whose what stands is, where a claim's ownership does not.
+	owner func() sandbox.Owner
+	// follows says that what stands differs only where it follows what others have, who may have changed.
+	follows func() bool
+	// fresh builds it anew from what the API has, before it is written; nil for what is built from the claim alone.
+	fresh func(context.Context) error
 }
 
-func policyPart(claim *v1alpha1.SandboxClaim) *part {
-	policy, stands := sandbox.NetworkPolicy(claim), &networkingv1.NetworkPolicy{}
+func (p *part) ownerOf(claim *v1alpha1.SandboxClaim) sandbox.Owner {
+	if p.owner != nil {
+		return p.owner()
+	}
+	return sandbox.OwnerOf(claim, p.stands)
+}
+
+func (r *Reconciler) policyPart(w *work) *part {
+	policy, stands := sandbox.NetworkPolicy(w.claim, w.reach.rules), &networkingv1.NetworkPolicy{}
 	return &part{
+		fresh: func(ctx context.Context) error {
+			reach, err := r.reachOf(ctx, r.HostLive, w.claim)
+			if err == nil {
+				w.reach, policy.Spec.Egress = reach, reach.rules
+			}
+			return err
+		},
 		kind: "NetworkPolicy", built: policy, stands: stands,
 		take: func() { *stands = *policy },
 		same: func() bool { return sandbox.SameNetworkPolicy(policy, stands) },
 		mend: func() { stands.Spec = policy.Spec },
+		follows: func() bool {
+			followed := policy.DeepCopy()
+			followed.Spec.Egress = stands.Spec.Egress
+			return len(sandbox.AllowedServices(w.claim)) > 0 && sandbox.SameNetworkPolicy(followed, stands)
+		},
 	}
 }
 
@@ -81,10 +106,20 @@ func servicePart(claim *v1alpha1.SandboxClaim, stands *corev1.Service) *part {
 }
 
 // policyAhead makes the sandbox's NetworkPolicy while the admission is put on record: it binds no pod yet, and is the
-// claim's also where the admission comes to nothing. False means that it is for apply to make, or to say why it cannot.
-func (r *Reconciler) policyAhead(ctx context.Context, claim *v1alpha1.SandboxClaim) <-chan bool {
-	policy, made := sandbox.NetworkPolicy(claim), make(chan bool, 1)
-	go func() { made <- r.Host.Create(ctx, policy) == nil }()
+// claim's also where the admission comes to nothing. It gives what the sandbox may reach by it; nil means that the policy is for
+// apply to make, or to say why it cannot.
+func (r *Reconciler) policyAhead(ctx context.Context, claim *v1alpha1.SandboxClaim) <-chan *reach {
+	claim, made := claim.DeepCopy(), make(chan *reach, 1)
+	go func() {
+		reach, err := r.reachOf(ctx, r.HostLive, claim)
+		if err == nil {
+			err = r.Host.Create(ctx, sandbox.NetworkPolicy(claim, reach.rules))
+		}
+		if err != nil {
+			reach = nil
+		}
+		made <- reach
+	}()
 	return made
 }
 
@@ -95,10 +130,18 @@ func (r *Reconciler) apply(ctx context.Context, w *work) (lifecycle.Observed, ti
 	claim := w.claim
 	r.building.begin(claim) // before the claim is confirmed, so that whoever is admitted after its end knows of this
 	var seen lifecycle.Observed
+	policyMade := w.reach != nil
+	if !policyMade {
+		var err error
+		if w.reach, err = r.reachOf(ctx, r.Host, claim); err != nil {
+			return seen, 0, err
+		}
+	}
 	service, deployment := &corev1.Service{}, &appsv1.Deployment{}
-	// The policy stands before the pod that it binds, and the Service is made while the pod is on its way.
-	parts := []*part{policyPart(claim), deploymentPart(claim, deployment), servicePart(claim, service)}
-	if w.policyMade {
+	policy := r.policyPart(w)
+	// The policies stand before the pod that they bind, and the Service is made while the pod is on its way.
+	parts := []*part{policy, floorPart(claim), deploymentPart(claim, deployment), servicePart(claim, service)}
+	if policyMade {
 		parts = parts[1:]
 	}
 	for _, p := range parts {
@@ -110,7 +153,7 @@ func (r *Reconciler) apply(ctx context.Context, w *work) (lifecycle.Observed, ti
 			return seen, after, nil
 		}
 	}
-	return seen, 0, r.observe(ctx, claim, service, deployment, &seen)
+	return seen, 0, errors.Join(r.observe(ctx, claim, service, deployment, &seen), r.reportIsolation(ctx, w, policy))
 }
 
 // ensure has one object stand as it was built, or notes in seen why it does not, with when to look again if no event will tell.
@@ -130,7 +173,7 @@ func (r *Reconciler) ensure(ctx context.Context, w *work, p *part, seen *lifecyc
 		r.building.known(claim.UID)
 	}
 	name := fmt.Sprintf("%s %s/%s", p.kind, key.Namespace, key.Name)
-	switch owner := sandbox.OwnerOf(claim, p.stands); {
+	switch owner := p.ownerOf(claim); {
 	case owner == sandbox.Foreign:
 		seen.Taken = name
 		return recheck, nil
@@ -143,6 +186,11 @@ func (r *Reconciler) ensure(ctx context.Context, w *work, p *part, seen *lifecyc
 	case p.same():
 		return 0, nil
 	}
+	if p.fresh != nil {
+		if err := p.fresh(ctx); err != nil || p.same() {
+			return 0, err // what stands goes by a newer Service than the cache has
+		}
+	}
 	return r.repair(ctx, claim, p, seen)
 }
 
@@ -151,6 +199,11 @@ func (r *Reconciler) ensure(ctx context.Context, w *work, p *part, seen *lifecyc
 func (r *Reconciler) make(ctx context.Context, w *work, p *part, seen *lifecycle.Observed) (bool, time.Duration, error) {
 	if err := r.confirm(ctx, w); err != nil {
 		return false, 0, err
+	}
+	if p.fresh != nil {
+		if err := p.fresh(ctx); err != nil {
+			return false, 0, err
+		}
 	}
 	if p.slot {
 		r.building.ask(w.claim.UID)
@@ -175,7 +228,7 @@ func (r *Reconciler) make(ctx context.Context, w *work, p *part, seen *lifecycle
 	if err = r.HostLive.Get(ctx, client.ObjectKeyFromObject(p.built), p.stands); apierrors.IsNotFound(err) {
 		err = errChanged
 	}
-	if p.slot && sandbox.OwnerOf(w.claim, p.stands) != sandbox.Own {
+	if p.slot && p.ownerOf(w.claim) != sandbox.Own {
 		r.building.known(w.claim.UID)
 	}
 	return false, 0, err
@@ -215,6 +268,10 @@ func (r *Reconciler) repair(ctx context.Context, claim *v1alpha1.SandboxClaim, p
 	}
 	maps.Copy(labels, p.built.GetLabels())
 	p.stands.SetLabels(labels)
+	tell := func() { r.tellRepair(claim, p, "was changed and is made as it was") }
+	if p.follows != nil && p.follows() {
+		tell = func() { r.tellFollowed(claim, p) }
+	}
 	p.mend()
 	stood := p.stands.GetResourceVersion()
 	err := r.Host.Update(ctx, p.stands)
@@ -225,7 +282,7 @@ func (r *Reconciler) repair(ctx context.Context, claim *v1alpha1.SandboxClaim, p
 		return refused(err, seen)
 	}
 	if p.stands.GetResourceVersion() != stood { // else a webhook has it its own way, each time
-		r.tellRepair(claim, p, "was changed and is made as it was")
+		tell()
 	}
 	return 0, nil
 }

@@ -46,7 +46,7 @@ func (r *Reconciler) end(ctx context.Context, cached *v1alpha1.SandboxClaim) (re
 	return reconcile.Result{}, nil
 }
 
-// asRead has a deletion refused if the claim is no longer what was read.
-func asRead(claim *v1alpha1.SandboxClaim) client.Preconditions {
-	return client.Preconditions{UID: ptr.To(claim.UID), ResourceVersion: ptr.To(claim.ResourceVersion)}
+// asRead has a deletion refused if the object is no longer what was read.
+func asRead(object client.Object) client.Preconditions {
+	return client.Preconditions{UID: ptr.To(object.GetUID()), ResourceVersion: ptr.To(object.GetResourceVersion())}
 }

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	omniav1alpha1 "github.com/altairalabs/omnia-sandboxes/apis/omnia/v1alpha1"
@@ -24,6 +26,10 @@ const (
 	reasonRepaired = "Repaired"
 	reasonReaped   = "Reaped"
 	reasonReleased = "Released"
+
+	reasonEgressUpdated     = "EgressUpdated"
+	reasonEgressResolved    = "EgressResolved"
+	reasonIsolationRestored = "IsolationRestored"
 )
 
 // wantsPerson are the reasons of a Pending claim that somebody may have to do something about.
@@ -59,6 +65,34 @@ func (r *Reconciler) tellStep(w *work, before *v1alpha1.SandboxClaimStatus) {
 	}
 }
 
+// tellIsolation tells what of a sandbox's isolation is no longer, or again, as its class has it.
+func (r *Reconciler) tellIsolation(w *work, before *v1alpha1.SandboxClaimStatus) {
+	for _, one := range []struct {
+		kind string
+		bad  metav1.ConditionStatus
+		mend string
+	}{
+		{v1alpha1.ConditionEgressResolved, metav1.ConditionFalse, reasonEgressResolved},
+		{v1alpha1.ConditionIsolationWeakened, metav1.ConditionTrue, reasonIsolationRestored},
+	} {
+		was, is := badly(before.Conditions, one.kind, one.bad), badly(w.claim.Status.Conditions, one.kind, one.bad)
+		switch {
+		case is != nil && (was == nil || was.Message != is.Message):
+			r.tell(claimRef(w.claim), runtimeRef(w.runtime), corev1.EventTypeWarning, is.Reason, actionReconcile, is.Message)
+		case is == nil && was != nil && !lifecycle.Terminal(w.claim.Status.Phase):
+			r.tell(claimRef(w.claim), runtimeRef(w.runtime), corev1.EventTypeNormal, one.mend, actionReconcile, "no longer: "+was.Message)
+		}
+	}
+}
+
+// badly is the condition of a type while it has its bad state; nil otherwise.
+func badly(conditions []metav1.Condition, kind string, bad metav1.ConditionStatus) *metav1.Condition {
+	if c := apimeta.FindStatusCondition(conditions, kind); c != nil && c.Status == bad {
+		return c
+	}
+	return nil
+}
+
 // tellEnd tells of a claim that was deleted because its time had come. The claim has gone, so its runtime is told, too.
 func (r *Reconciler) tellEnd(claim *v1alpha1.SandboxClaim, runtime *omniav1alpha1.AgentRuntime, end lifecycle.End) {
 	reason, note := reasonReaped, "nobody has used claim %s since %s"
@@ -80,6 +114,12 @@ func (r *Reconciler) tellRepair(claim *v1alpha1.SandboxClaim, p *part, what stri
 		object.APIVersion = gvk.GroupVersion().String()
 	}
 	r.tell(claimRef(claim), object, corev1.EventTypeWarning, reasonRepaired, actionRepair, fmt.Sprintf("%s %s %s", p.kind, object.Name, what))
+}
+
+// tellFollowed tells that a sandbox may reach something else than before, because a Service that its class allows has changed.
+func (r *Reconciler) tellFollowed(claim *v1alpha1.SandboxClaim, p *part) {
+	r.tell(claimRef(claim), nil, corev1.EventTypeNormal, reasonEgressUpdated, actionRepair,
+		fmt.Sprintf("%s %s is made as the Services are that its class allows", p.kind, p.built.GetName()))
 }
 
 func (r *Reconciler) tell(regarding, related *corev1.ObjectReference, kind, reason, action, note string) {

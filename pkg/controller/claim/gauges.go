@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/component-base/metrics"
 	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/klog/v2"
@@ -30,6 +31,10 @@ type gaugeSource struct {
 var (
 	claimsDesc = metrics.NewDesc(metricsNamespace+"_claims", "Claims by phase and by the reason of their Ready condition.",
 		[]string{"phase", "reason"}, nil, metrics.ALPHA, "")
+	weakenedDesc = metrics.NewDesc(metricsNamespace+"_claims_weakened", "Claims whose sandbox another NetworkPolicy allows more than its class does.",
+		nil, nil, metrics.ALPHA, "")
+	unresolvedDesc = metrics.NewDesc(metricsNamespace+"_claims_egress_unresolved", "Claims whose class allows something that cannot be told, so that it is not allowed.",
+		nil, nil, metrics.ALPHA, "")
 	queueDepthDesc = metrics.NewDesc(metricsNamespace+"_queue_depth", "Claims that are Queued.", nil, nil, metrics.ALPHA, "")
 	queueAgeDesc   = metrics.NewDesc(metricsNamespace+"_queue_oldest_age_seconds", "How long ago the oldest Queued claim was created; 0 if there is none.",
 		nil, nil, metrics.ALPHA, "")
@@ -50,7 +55,7 @@ func (s *gaugeSource) Start(ctx context.Context) error {
 
 // DescribeWithStability names the metrics.
 func (*gauges) DescribeWithStability(ch chan<- *metrics.Desc) {
-	for _, desc := range []*metrics.Desc{claimsDesc, queueDepthDesc, queueAgeDesc} {
+	for _, desc := range []*metrics.Desc{claimsDesc, weakenedDesc, unresolvedDesc, queueDepthDesc, queueAgeDesc} {
 		ch <- desc
 	}
 }
@@ -69,10 +74,16 @@ func (g *gauges) CollectWithStability(ch chan<- metrics.Metric) {
 	type key struct{ phase, reason string }
 	counts := map[key]int{}
 	var oldest time.Duration
-	queued := 0
+	queued, weakened, unresolved := 0, 0, 0
 	for i := range claims.Items {
 		status := &claims.Items[i].Status
 		counts[key{string(status.Phase), v1alpha1.ReadyCondition(status.Conditions).Reason}]++
+		if apimeta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionIsolationWeakened) {
+			weakened++
+		}
+		if apimeta.IsStatusConditionFalse(status.Conditions, v1alpha1.ConditionEgressResolved) {
+			unresolved++
+		}
 		if status.Phase == v1alpha1.PhaseQueued {
 			queued++
 			if status.QueuedAt != nil {
@@ -83,6 +94,8 @@ func (g *gauges) CollectWithStability(ch chan<- metrics.Metric) {
 	for k, n := range counts {
 		ch <- metrics.NewLazyConstMetric(claimsDesc, metrics.GaugeValue, float64(n), k.phase, k.reason)
 	}
+	ch <- metrics.NewLazyConstMetric(weakenedDesc, metrics.GaugeValue, float64(weakened))
+	ch <- metrics.NewLazyConstMetric(unresolvedDesc, metrics.GaugeValue, float64(unresolved))
 	ch <- metrics.NewLazyConstMetric(queueDepthDesc, metrics.GaugeValue, float64(queued))
 	ch <- metrics.NewLazyConstMetric(queueAgeDesc, metrics.GaugeValue, oldest.Seconds())
 }

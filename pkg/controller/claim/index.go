@@ -8,6 +8,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -26,6 +27,12 @@ const (
 	byRuntime = "runtime"
 	// queuedByRuntime indexes the Queued claims among them.
 	queuedByRuntime = "queued-by-runtime"
+	// byAllowedService indexes claims by the Services that their sandboxes may reach.
+	byAllowedService = "allowed-service"
+	// byReach indexes NetworkPolicies by whom they may concern.
+	byReach = "reach"
+	// anyFloor is where the floors of all namespaces are found by it. No namespace is called so.
+	anyFloor = "/floor"
 )
 
 // index gives a cache's objects as they lie there, which therefore are only read. A client's list would copy each of a
@@ -37,10 +44,13 @@ type index interface {
 
 var _ index = toolscache.Indexer(nil)
 
-// claimIndexes and deploymentIndexes find those of an AgentRuntime.
+// How each kind is found.
 var (
-	claimIndexes      = toolscache.Indexers{byRuntime: indexedBy(runtimeOfClaim), queuedByRuntime: indexedBy(runtimeOfQueued)}
+	claimIndexes = toolscache.Indexers{
+		byRuntime: indexedBy(runtimeOfClaim), queuedByRuntime: indexedBy(runtimeOfQueued), byAllowedService: allowedServices,
+	}
 	deploymentIndexes = toolscache.Indexers{byRuntime: indexedBy(runtimeOfDeployment)}
+	policyIndexes     = toolscache.Indexers{byReach: policyReach}
 )
 
 // indexedBy has an object found by the AgentRuntime that it names; one that names none is not found.
@@ -91,9 +101,13 @@ func runtimeOfDeployment(o client.Object) string {
 	return o.GetLabels()[v1alpha1.LabelAgentRuntime]
 }
 
-// found gives what an index has.
+// found gives what an index has of an AgentRuntime.
 func found[T client.Object](in index, runtime types.NamespacedName) ([]T, error) {
-	held, err := in.ByIndex(byRuntime, runtime.String())
+	return foundBy[T](in, byRuntime, runtime.String())
+}
+
+func foundBy[T client.Object](in index, name, value string) ([]T, error) {
+	held, err := in.ByIndex(name, value)
 	if err != nil {
 		return nil, err
 	}
@@ -142,7 +156,10 @@ func (r *Reconciler) addIndexes(ctx context.Context, host, claims cache.Cache) e
 	if r.claims, err = indexed(ctx, claims, &v1alpha1.SandboxClaim{}, claimIndexes); err != nil {
 		return err
 	}
-	r.deployments, err = indexed(ctx, host, &appsv1.Deployment{}, deploymentIndexes)
+	if r.deployments, err = indexed(ctx, host, &appsv1.Deployment{}, deploymentIndexes); err != nil {
+		return err
+	}
+	r.policies, err = indexed(ctx, host, &networkingv1.NetworkPolicy{}, policyIndexes)
 	return err
 }
 

@@ -11,6 +11,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-base/metrics/legacyregistry"
+
+	"github.com/altairalabs/omnia-sandboxes/apis/sandbox/v1alpha1"
 )
 
 // gathered gives a metric's series.
@@ -69,6 +71,14 @@ func TestGauges(t *testing.T) {
 	go func() { done <- source.Start(ctx) }()
 	require.Eventually(t, func() bool { return len(gathered(t, "sandbox_omnia_claims")) == 2 }, time.Minute, time.Millisecond)
 	assert.EqualValues(t, 2, gathered(t, "sandbox_omnia_queue_depth")[0].GetGauge().GetValue())
+	assert.Zero(t, gathered(t, "sandbox_omnia_claims_weakened")[0].GetGauge().GetValue())
+	assert.Zero(t, gathered(t, "sandbox_omnia_claims_egress_unresolved")[0].GetGauge().GetValue())
+	claim := w.claimOf("c1")
+	claim.Status.Conditions = append(claim.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionIsolationWeakened, Status: metav1.ConditionTrue},
+		metav1.Condition{Type: v1alpha1.ConditionEgressResolved, Status: metav1.ConditionFalse})
+	require.NoError(t, w.claims.Status().Update(t.Context(), claim))
+	assert.EqualValues(t, 1, gathered(t, "sandbox_omnia_claims_weakened")[0].GetGauge().GetValue())
+	assert.EqualValues(t, 1, gathered(t, "sandbox_omnia_claims_egress_unresolved")[0].GetGauge().GetValue())
 	assert.EqualValues(t, 58, gathered(t, "sandbox_omnia_queue_oldest_age_seconds")[0].GetGauge().GetValue())
 	end()
 	require.NoError(t, <-done)

@@ -33,6 +33,7 @@ func (r *Reconciler) recheckWaiters(by clock.WithTicker) source.Source {
 				select {
 				case <-ticker.C():
 					add(queue, r.outdated(ctx))
+					r.sweepFloors(ctx)
 				case runtime := <-r.freed:
 					add(queue, r.next(ctx, runtime.Namespace, runtime.Name))
 				case <-ctx.Done():

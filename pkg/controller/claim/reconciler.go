@@ -20,6 +20,7 @@ import (
 	omniav1alpha1 "github.com/altairalabs/omnia-sandboxes/apis/omnia/v1alpha1"
 	"github.com/altairalabs/omnia-sandboxes/apis/sandbox/v1alpha1"
 	"github.com/altairalabs/omnia-sandboxes/pkg/lifecycle"
+	"github.com/altairalabs/omnia-sandboxes/pkg/sandbox"
 )
 
 const (
@@ -44,10 +45,13 @@ type Reconciler struct {
 	HostLive client.Reader
 	// Events tells people what they must know.
 	Events events.EventRecorder
-	Clock  clock.PassiveClock
+	// Resolver is who answers as the cluster's DNS.
+	Resolver []sandbox.DNSPeer
+	Clock    clock.PassiveClock
 
-	// claims and deployments are what the caches of Claims and Host hold, by AgentRuntime.
-	claims, deployments index
+	// claims, deployments and policies are what the caches of Claims and Host hold: by AgentRuntime, claims by the Services
+	// that they reach besides, and policies by whom they may concern.
+	claims, deployments, policies index
 
 	leases leases
 	// admissions has one claim of a runtime at a time decided on, so that none is admitted on another's slot.
@@ -72,8 +76,8 @@ type work struct {
 	end lifecycle.End
 	// confirmed says that the API, and not only the cache, had the claim since this work began.
 	confirmed bool
-	// policyMade says that this work has made the sandbox's NetworkPolicy already.
-	policyMade bool
+	// reach is what the sandbox may reach; nil until that is known, which is when its NetworkPolicy was made ahead, or is looked at.
+	reach *reach
 	// firstQueued says that no other claim of the runtime waits for a slot.
 	firstQueued bool
 }

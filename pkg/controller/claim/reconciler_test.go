@@ -27,9 +27,9 @@ func TestNewClaim(t *testing.T) {
 
 	did, _, err := w.reconcile()
 	require.NoError(t, err)
-	require.Len(t, did, 4)
+	require.Len(t, did, 5)
 	assert.ElementsMatch(t, []string{patchStatus, "create NetworkPolicy"}, did[:2], "the class is on record, and the policy stands, before a pod is asked for")
-	assert.Equal(t, []string{"create Deployment", "create Service"}, did[2:])
+	assert.Equal(t, []string{"create NetworkPolicy", "create Deployment", "create Service"}, did[2:], "and the namespace's floor")
 	claim := w.claim()
 	assert.Equal(t, v1alpha1.PhasePending, claim.Status.Phase)
 	assert.Equal(t, v1alpha1.ReasonCreating, w.ready().Reason)

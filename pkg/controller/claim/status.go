@@ -32,6 +32,10 @@ func (r *Reconciler) report(claim *v1alpha1.SandboxClaim, verdict lifecycle.Verd
 			status.BoundAt = &metav1.MicroTime{Time: now}
 		}
 	}
+	if lifecycle.Terminal(verdict.Phase) { // there is no sandbox of which they could tell
+		apimeta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionEgressResolved)
+		apimeta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionIsolationWeakened)
+	}
 	apimeta.SetStatusCondition(&status.Conditions, metav1.Condition{
 		Type: v1alpha1.ConditionReady, Status: ready, Reason: verdict.Reason, Message: verdict.Message,
 		ObservedGeneration: claim.Generation, LastTransitionTime: metav1.Time{Time: now},
@@ -55,5 +59,6 @@ func (r *Reconciler) record(ctx context.Context, w *work) (bool, error) {
 	}
 	observeStep(before, &w.claim.Status, w.end)
 	r.tellStep(w, before)
+	r.tellIsolation(w, before)
 	return true, nil
 }

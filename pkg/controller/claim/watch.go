@@ -48,6 +48,8 @@ type Options struct {
 	Clock clock.WithTicker
 	// NewQueue makes the queue of claims to be looked at; nil makes controller-runtime's own.
 	NewQueue func(string, workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request]
+	// Resolver is who answers as the cluster's DNS, for the classes that allow it.
+	Resolver []sandbox.DNSPeer
 }
 
 // Add puts the controller into the manager of the host cluster, with our own group as its second cluster.
@@ -55,7 +57,7 @@ func Add(ctx context.Context, host manager.Manager, claims cluster.Cluster, opti
 	r := &Reconciler{
 		Claims: claims.GetClient(), ClaimsLive: claims.GetAPIReader(),
 		Host: host.GetClient(), HostLive: host.GetAPIReader(),
-		Events: host.GetEventRecorder(eventSource), Clock: options.Clock,
+		Events: host.GetEventRecorder(eventSource), Clock: options.Clock, Resolver: options.Resolver,
 		admissions: keymutex.NewHashed(admissionLocks), freed: make(chan types.NamespacedName, admissionLocks),
 	}
 	if err := r.addIndexes(ctx, host.GetCache(), claims.GetCache()); err != nil {
@@ -76,7 +78,9 @@ func Add(ctx context.Context, host manager.Manager, claims cluster.Cluster, opti
 		WatchesRawSource(r.recheckWaiters(options.Clock)).
 		Watches(&omniav1alpha1.AgentRuntime{}, handler.EnqueueRequestsFromMapFunc(r.claimsOfRuntime), builder.WithPredicates(sandboxTermsChanged())).
 		Watches(&networkingv1.NetworkPolicy{}, byOwner, builder.WithPredicates(changedOrGone())).
+		Watches(&networkingv1.NetworkPolicy{}, handler.EnqueueRequestsFromMapFunc(r.claimsConcerned), builder.WithPredicates(concerning())).
 		Watches(&corev1.Service{}, byOwner, builder.WithPredicates(changedOrGone())).
+		Watches(&corev1.Service{}, handler.EnqueueRequestsFromMapFunc(r.claimsThatReach), builder.WithPredicates(leadsElsewhere())).
 		Watches(&appsv1.Deployment{}, byOwner, builder.WithPredicates(tellingDeploymentChange())).
 		Watches(&appsv1.Deployment{}, handler.EnqueueRequestsFromMapFunc(r.nextAfterDeployment), builder.WithPredicates(gone())).
 		Watches(&discoveryv1.EndpointSlice{}, byLabel, builder.WithPredicates(readinessChanged())).
@@ -178,7 +182,7 @@ func tellingPodChange() predicate.Predicate {
 		},
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			before, after := e.ObjectOld.(*corev1.Pod), e.ObjectNew.(*corev1.Pod)
-			return observedPod(before) != observedPod(after) || living(before) != living(after)
+			return observedPod(before) != observedPod(after) || living(before) != living(after) || !equality.Semantic.DeepEqual(before.Labels, after.Labels)
 		},
 	}
 }

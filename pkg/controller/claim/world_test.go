@@ -85,6 +85,7 @@ func newWorld(t *testing.T, claim *v1alpha1.SandboxClaim, onHost ...client.Objec
 		admissions: keymutex.NewHashed(admissionLocks),
 	}
 	w.r.claims = &listed{w.claims, func() client.ObjectList { return &v1alpha1.SandboxClaimList{} }, claimIndexes, w.keeper.Keep}
+	w.r.policies = &listed{w.host, func() client.ObjectList { return &networkingv1.NetworkPolicyList{} }, policyIndexes, w.keeper.Keep}
 	w.r.deployments = &listed{w.host, func() client.ObjectList { return &appsv1.DeploymentList{} }, deploymentIndexes, w.keeper.Keep}
 	return w
 }

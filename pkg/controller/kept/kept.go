@@ -5,6 +5,7 @@ package kept
 
 import (
 	"maps"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -75,8 +76,16 @@ func (k *Keeper) policy(policy *networkingv1.NetworkPolicy) {
 	policy.Spec.PodSelector = k.selector(selector)
 }
 
-// service keeps all but its status, because it may be written back, and the status is not written with it.
+// service keeps of a sandbox's all but its status, because it may be written back, and the status is not written with it. Of
+// another it keeps where it leads.
 func (k *Keeper) service(service *corev1.Service) {
+	if sandbox.ClaimOf(service) == "" {
+		service.ObjectMeta = k.identity(&service.ObjectMeta)
+		spec := service.Spec
+		service.Spec = corev1.ServiceSpec{Type: spec.Type, Selector: k.pool.Keys(spec.Selector), Ports: spec.Ports}
+		service.Status = corev1.ServiceStatus{}
+		return
+	}
 	k.meta(&service.ObjectMeta)
 	own, spec := service.Spec, &service.Spec
 	spec.Selector, spec.ClusterIP, spec.ClusterIPs = nil, "", nil
@@ -109,10 +118,14 @@ func (k *Keeper) deployment(deployment *appsv1.Deployment) {
 	}
 }
 
-// pod keeps whose it is, whether it may still become the sandbox, and what it waits for: nothing, once it is ready.
+// pod keeps whose it is, whether it may still become the sandbox, and what it waits for: nothing, once it is ready. Of its labels
+// it keeps besides what a claim does not tell.
 func (k *Keeper) pod(pod *corev1.Pod) {
-	was := pod.Status
-	pod.ObjectMeta, pod.Spec = k.identity(&pod.ObjectMeta, v1alpha1.LabelClaim, v1alpha1.LabelClaimUID), corev1.PodSpec{}
+	was, labels := pod.Status, slices.Collect(maps.Keys(pod.Labels))
+	labels = slices.DeleteFunc(labels, func(key string) bool {
+		return sandbox.IsBuiltLabel(key) && key != v1alpha1.LabelClaim && key != v1alpha1.LabelClaimUID
+	})
+	pod.ObjectMeta, pod.Spec = k.identity(&pod.ObjectMeta, labels...), corev1.PodSpec{}
 	pod.Status = corev1.PodStatus{Phase: corev1.PodPhase(k.pool.Text(string(was.Phase)))}
 	for _, c := range was.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status != corev1.ConditionTrue {
@@ -151,7 +164,7 @@ func (k *Keeper) identity(m *metav1.ObjectMeta, labels ...string) metav1.ObjectM
 	}
 	for _, key := range labels {
 		if value, ok := m.Labels[key]; ok {
-			metav1.SetMetaDataLabel(&out, key, value)
+			metav1.SetMetaDataLabel(&out, k.pool.Text(key), value)
 		}
 	}
 	return out

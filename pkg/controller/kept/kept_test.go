@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	omniav1alpha1 "github.com/altairalabs/omnia-sandboxes/apis/omnia/v1alpha1"
+	"github.com/altairalabs/omnia-sandboxes/apis/sandbox/v1alpha1"
 	"github.com/altairalabs/omnia-sandboxes/pkg/sandbox"
 )
 
@@ -102,7 +103,7 @@ func TestWhatSandboxesHaveInCommon_IsHeldOnce(t *testing.T) {
 	for i, s := range []standing{a, b} {
 		assert.True(t, sandbox.SameDeployment(sandbox.Deployment(boundClaim(i+1)), s.deployment))
 		assert.True(t, sandbox.SameService(sandbox.Service(boundClaim(i+1)), s.service))
-		assert.True(t, sandbox.SameNetworkPolicy(sandbox.NetworkPolicy(boundClaim(i+1)), s.policy))
+		assert.True(t, sandbox.SameNetworkPolicy(sandbox.NetworkPolicy(boundClaim(i+1), nil), s.policy))
 	}
 }
 
@@ -114,4 +115,34 @@ func TestOtherKinds_LoseManagedFieldsAlone(t *testing.T) {
 	given := whole.DeepCopy()
 	given.ManagedFields = []metav1.ManagedFieldsEntry{writtenBy("m", "", statusFields)}
 	assert.Equal(t, whole, keep(t, NewKeeper(), given))
+}
+
+// Of a Service that is nobody's sandbox, where it leads is all that is read, and nothing is ever written back.
+func TestServiceOfOthers_IsKeptForWhereItLeads(t *testing.T) {
+	others := &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "mirror", UID: "u", ResourceVersion: "7", Labels: map[string]string{"team": "x"},
+			Annotations: map[string]string{"long": "text"}, Finalizers: []string{"theirs"}},
+		Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, ClusterIP: "10.0.0.1", Selector: map[string]string{"app": "mirror"},
+			Ports: []corev1.ServicePort{{Port: 443}}, LoadBalancerSourceRanges: []string{"192.0.2.0/24"}},
+		Status: corev1.ServiceStatus{LoadBalancer: corev1.LoadBalancerStatus{Ingress: []corev1.LoadBalancerIngress{{IP: "192.0.2.1"}}}},
+	}
+	assert.Equal(t, &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "mirror", UID: "u", ResourceVersion: "7"},
+		Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, Selector: map[string]string{"app": "mirror"}, Ports: []corev1.ServicePort{{Port: 443}}},
+	}, keep(t, NewKeeper(), others.DeepCopy()))
+
+	s := standingClaim(t, 1)
+	s.service.Labels = nil
+	s.service.Spec.ExternalIPs = []string{"192.0.2.1"}
+	assert.Equal(t, []string{"192.0.2.1"}, keep(t, NewKeeper(), s.service.DeepCopy()).Spec.ExternalIPs, "a sandbox's own may be written back, whatever labels it bears")
+}
+
+// A policy may select a sandbox by a label that a webhook gave its pod.
+func TestPodKeepsTheLabelsThatItsClaimDoesNotTell(t *testing.T) {
+	s := standingClaim(t, 1)
+	s.pod.Labels["mesh"] = "on"
+	labels := keep(t, NewKeeper(), s.pod).Labels
+	assert.Equal(t, "on", labels["mesh"])
+	assert.NotContains(t, labels, v1alpha1.LabelSession)
+	assert.Contains(t, labels, v1alpha1.LabelClaimUID)
 }

@@ -40,7 +40,7 @@ type standing struct {
 func standingClaim(t testing.TB, i int) standing {
 	t.Helper()
 	claim := boundClaim(i)
-	s := standing{claim: claim, policy: sandbox.NetworkPolicy(claim), service: sandbox.Service(claim), deployment: sandbox.Deployment(claim)}
+	s := standing{claim: claim, policy: sandbox.NetworkPolicy(claim, nil), service: sandbox.Service(claim), deployment: sandbox.Deployment(claim)}
 	for kind, object := range map[string]client.Object{"c": s.policy, "d": s.service, "e": s.deployment} {
 		made(object, uid(kind, i), writtenBy("sandbox-apiserver", "", builtFields))
 	}

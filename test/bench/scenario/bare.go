@@ -31,7 +31,7 @@ func (f *field) newBare(name, where string) *bare {
 	claim := framework.MakeClaim(name, f.namespace, f.runtime, where).Obj()
 	claim.UID = types.UID(uuid.NewString())
 	claim.Status.Class, claim.Status.SandboxName = f.classes[where], name
-	b := &bare{policy: sandbox.NetworkPolicy(claim), service: sandbox.Service(claim), deployment: sandbox.Deployment(claim)}
+	b := &bare{policy: sandbox.NetworkPolicy(claim, nil), service: sandbox.Service(claim), deployment: sandbox.Deployment(claim)}
 	for _, meta := range []*metav1.ObjectMeta{&b.policy.ObjectMeta, &b.service.ObjectMeta, &b.deployment.ObjectMeta, &b.deployment.Spec.Template.ObjectMeta} {
 		meta.OwnerReferences = nil
 		delete(meta.Labels, v1alpha1.LabelClaim)
