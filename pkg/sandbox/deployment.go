@@ -33,6 +33,17 @@ const (
 // tmpLimit bounds /tmp, which every sandbox has: there are clusters whose policies refuse a pod without a volume.
 var tmpLimit = resource.MustParse("512Mi")
 
+// noPing keeps every group from sending ICMP echoes, for which there is no rule in a NetworkPolicy: some plugins let them pass, and
+// container runtimes let everybody send them.
+var noPing = corev1.Sysctl{Name: "net.ipv4.ping_group_range", Value: "1 0"}
+
+// apiServerVariables are those by which the kubelet tells every container where the API server is, service links or not, and
+// which it leaves as a container has them.
+var apiServerVariables = []string{
+	"KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT", "KUBERNETES_SERVICE_PORT_HTTPS", "KUBERNETES_PORT",
+	"KUBERNETES_PORT_443_TCP", "KUBERNETES_PORT_443_TCP_PROTO", "KUBERNETES_PORT_443_TCP_PORT", "KUBERNETES_PORT_443_TCP_ADDR",
+}
+
 // Deployment runs the claim's one pod, under the restricted Pod Security Standard whatever the class says.
 func Deployment(claim *v1alpha1.SandboxClaim) *appsv1.Deployment {
 	return &appsv1.Deployment{
@@ -64,6 +75,7 @@ func podSpec(class *v1alpha1.SandboxClassSpec) corev1.PodSpec {
 			RunAsNonRoot: ptr.To(true), RunAsUser: ptr.To(sandboxUser), RunAsGroup: ptr.To(sandboxUser),
 			FSGroup: ptr.To(sandboxUser), FSGroupChangePolicy: ptr.To(corev1.FSGroupChangeOnRootMismatch),
 			SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+			Sysctls:        []corev1.Sysctl{noPing},
 		},
 		Volumes: volumes,
 		Containers: []corev1.Container{{
@@ -85,11 +97,17 @@ func podSpec(class *v1alpha1.SandboxClassSpec) corev1.PodSpec {
 	}
 }
 
-// environment keeps a class's values literal: the kubelet would expand $(NAME), and make $ of $$.
+// environment keeps a class's values literal: the kubelet would expand $(NAME), and make $ of $$. It leaves empty where the API
+// server is.
 func environment(env []v1alpha1.EnvVar) []corev1.EnvVar {
 	var out []corev1.EnvVar
 	for _, e := range env {
 		out = append(out, corev1.EnvVar{Name: e.Name, Value: strings.ReplaceAll(e.Value, "$", "$$")})
+	}
+	for _, name := range apiServerVariables {
+		if !slices.ContainsFunc(env, func(e v1alpha1.EnvVar) bool { return e.Name == name }) {
+			out = append(out, corev1.EnvVar{Name: name})
+		}
 	}
 	return out
 }
