@@ -2,8 +2,11 @@ package main
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"embed"
+	"encoding/hex"
 	"fmt"
+	"io/fs"
 	"os/exec"
 	"strings"
 	"text/template"
@@ -23,6 +26,21 @@ func render(name string, data any) ([]byte, error) {
 		return nil, fmt.Errorf("filling in config template: %w", err)
 	}
 	return buf.Bytes(), nil
+}
+
+// configDigest stands for all config templates, so that a cluster that was started with others is not taken for this one.
+func configDigest() string {
+	digest := sha256.New()
+	// What is embedded can be read; if not, another digest at worst starts a cluster anew.
+	_ = fs.WalkDir(configFiles, ".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		content, err := configFiles.ReadFile(path)
+		fmt.Fprintf(digest, "%s %d\n%s", path, len(content), content)
+		return err
+	})
+	return hex.EncodeToString(digest.Sum(nil))
 }
 
 // runCommand runs a program to its end; its output is in the error.

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"os"
 	"slices"
@@ -96,7 +98,8 @@ func TestContainerd_SocketsOutsideOfTheClone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{`socket_dir = "/run/omnia-cluster/s"`, "restrict_oom_score_adj = true", pauseImage} {
+	for _, want := range []string{`socket_dir = "/run/omnia-cluster/s"`, "restrict_oom_score_adj = true", pauseImage,
+		"runtimes.runc-other.options]\nRoot = \"/run/omnia-cluster/runc-other\"\n"} {
 		if !strings.Contains(string(data), want) {
 			t.Errorf("%s is missing", want)
 		}
@@ -112,6 +115,22 @@ func TestControllerManager_RateOnlyWhenAsked(t *testing.T) {
 	c.controllerQPS = 100
 	if args := c.controllerManager().args; !slices.Contains(args, "--kube-api-qps=100") || !slices.Contains(args, "--kube-api-burst=200") {
 		t.Errorf("args = %q", args)
+	}
+}
+
+func TestKubelet_FindsAVolumeOverItsLimitSoon(t *testing.T) {
+	c := testCluster(t)
+	if _, err := c.kubelet(); err != nil {
+		t.Fatal(err)
+	}
+	if got := readYAML(t, c.config("kubelet.yaml"), "volumeStatsAggPeriod"); got != "10s" {
+		t.Errorf("volumeStatsAggPeriod = %v", got)
+	}
+}
+
+func TestConfigDigest_IsOfTheConfigsContents(t *testing.T) {
+	if got := configDigest(); got != configDigest() || len(got) != 64 || got == hex.EncodeToString(sha256.New().Sum(nil)) {
+		t.Errorf("digest = %q", got)
 	}
 }
 

@@ -13,19 +13,26 @@ const (
 	containerdNamespace = "k8s.io"
 	// podNetwork is the CNI network's name. The plugins name their records after it.
 	podNetwork = "omnia-pods"
+	// otherHandler is the second runtime handler that a RuntimeClass may name.
+	otherHandler = "runc-other"
 )
+
+// otherRuncRoot is where the containers of otherHandler are recorded.
+func otherRuncRoot() string { return filepath.Join(machineDir, otherHandler) }
 
 // containerd runs the containers, through Debian's runc. What has short-lived state or a socket lies in machineDir.
 func (c *cluster) containerd() (component, error) {
 	config, err := render("containerd.toml", map[string]string{
-		"Root":        c.state("containerd"),
-		"State":       filepath.Join(machineDir, "containerd"),
-		"Socket":      containerdSocket(),
-		"ShimSockets": filepath.Join(machineDir, "s"),
-		"RuncRoot":    filepath.Join(machineDir, "runc"),
-		"Shim":        c.bin("containerd-shim-runc-v2"),
-		"CNI":         c.config("cni"),
-		"PauseImage":  pauseImage,
+		"Root":          c.state("containerd"),
+		"State":         filepath.Join(machineDir, "containerd"),
+		"Socket":        containerdSocket(),
+		"ShimSockets":   filepath.Join(machineDir, "s"),
+		"RuncRoot":      filepath.Join(machineDir, "runc"),
+		"OtherHandler":  otherHandler,
+		"OtherRuncRoot": otherRuncRoot(),
+		"Shim":          c.bin("containerd-shim-runc-v2"),
+		"CNI":           c.config("cni"),
+		"PauseImage":    pauseImage,
 	})
 	if err != nil {
 		return component{}, err

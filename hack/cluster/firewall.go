@@ -15,12 +15,13 @@ const firewallTable = "omnia_cluster"
 // closeUplinks keeps every packet of a pod, and every packet to a cluster address, on this machine.
 func (c *cluster) closeUplinks() error {
 	rules, err := render("firewall.nft", map[string]any{
-		"Table":       firewallTable,
-		"Uplinks":     c.uplinks,
-		"Bridge":      bridge,
-		"PodCIDR":     podCIDR,
-		"FakePodCIDR": fakePodCIDR,
-		"ServiceCIDR": serviceCIDR,
+		"Table":        firewallTable,
+		"Uplinks":      c.uplinks,
+		"Bridge":       bridge,
+		"PodCIDR":      podCIDR,
+		"FakePodCIDR":  fakePodCIDR,
+		"ServiceCIDR":  serviceCIDR,
+		"OutsideCIDRs": outsideCIDRs,
 	})
 	if err != nil {
 		return err

@@ -19,6 +19,9 @@ const (
 	ownNodeIP = "10.243.0.1"
 )
 
+// outsideCIDRs are the ranges of RFC 5737 but 192.0.2.0/24: a machine may have its own address there.
+var outsideCIDRs = []string{"198.51.100.0/24", "203.0.113.0/24"}
+
 // Ports that the cluster listens on. All but apiServerPort, kubeletPort and etcdPort are on loopback alone.
 const (
 	etcdPort              = 2379

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -58,6 +59,9 @@ func adjust(ctx context.Context, l layout, p *progress, options upOptions) (done
 		return false, nil
 	case reason != nil:
 		p.say("the earlier cluster cannot be used (%v): starting anew", reason)
+		return false, nil
+	case have.Configs != configDigest():
+		p.say("the cluster is up with the configs of another version of this launcher: starting anew")
 		return false, nil
 	case have.RealNode != options.realNode:
 		p.say("the cluster is up with other options: starting anew")
@@ -128,6 +132,10 @@ func (c *cluster) info() *info.Cluster {
 		NodeName:      nodeName,
 		FakeNodes:     c.fakeNodes,
 		ControllerQPS: c.controllerQPS,
+
+		OtherHandler:     otherHandler,
+		OtherHandlerRoot: filepath.Join(otherRuncRoot(), containerdNamespace),
+		Configs:          configDigest(),
 	}
 }
 

@@ -37,6 +37,12 @@ type Cluster struct {
 	RealNode bool `json:"realNode"`
 	// NodeName is the real node's name.
 	NodeName string `json:"nodeName"`
+	// OtherHandler is the second runtime handler that a RuntimeClass may name, and OtherHandlerRoot is the folder in which
+	// the containers that it runs are recorded, by their ids.
+	OtherHandler     string `json:"otherHandler"`
+	OtherHandlerRoot string `json:"otherHandlerRoot"`
+	// Configs stands for the configs that the cluster's programs were started with.
+	Configs string `json:"configs"`
 	// FakeNodes is the number of nodes KWOK plays.
 	FakeNodes int `json:"fakeNodes"`
 	// ControllerQPS is kube-controller-manager's --kube-api-qps; 0 means Kubernetes' own default.
