@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/altairalabs/omnia-sandboxes/hack/cluster/info"
 )
 
 // Addresses of the cluster. They are private to the machine: nothing routes to them from elsewhere.
@@ -44,7 +46,7 @@ const (
 	lockFile = "/run/omnia-cluster.lock"
 
 	nodeName  = "real-0"
-	bridge    = "cni0"
+	bridge    = info.Bridge
 	dummyLink = "omnia0"
 )
 

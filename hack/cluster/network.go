@@ -8,8 +8,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/altairalabs/omnia-sandboxes/hack/cluster/info"
 )
 
 // allowForwarding sets the kernel up for pod networking.
@@ -22,12 +25,12 @@ func allowForwarding() error {
 	return writeSysctls(neededSysctls)
 }
 
-// clearNetwork removes the pods' network namespaces, the bridge with its links, and all rules of the cluster.
+// clearNetwork removes the pods' network namespaces, the bridge with its links, and all rules of the cluster and its tests.
 func clearNetwork() error {
 	if _, err := exec.LookPath("nft"); err != nil {
 		return nil //nolint:nilerr // The packages were never installed, so no cluster was here.
 	}
-	return errors.Join(clearNamespaces(), clearLinks(), clearTables(), clearRules(), clearSets())
+	return errors.Join(clearNamespaces(), clearLinks(), clearOutside(), clearTables(), clearRules(), clearSets())
 }
 
 // clearNamespaces removes the network namespaces that CNI made. Their ends of the pods' links go with them.
@@ -72,6 +75,32 @@ func clearLinks() error {
 		return err
 	}
 	return runCommand("ip", "route", "delete", "unreachable", fakePodCIDR)
+}
+
+// clearOutside removes the routing rule that a test that was killed has left. Its routes went with the test's namespace.
+func clearOutside() error {
+	rules, err := commandOutput("", "ip", "rule", "show")
+	if err != nil {
+		return err
+	}
+	priority := strconv.Itoa(info.OutsideTable)
+	for range rulesOf(rules, priority) {
+		if err := runCommand("ip", "rule", "delete", "priority", priority); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rulesOf counts the rules of a priority in what `ip rule show` wrote.
+func rulesOf(shown, priority string) int {
+	count := 0
+	for line := range strings.Lines(shown) {
+		if strings.HasPrefix(line, priority+":") {
+			count++
+		}
+	}
+	return count
 }
 
 // clearTables deletes the nftables tables that belong to the cluster as a whole.

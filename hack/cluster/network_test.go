@@ -54,6 +54,14 @@ func TestEmptyTables(t *testing.T) {
 	}
 }
 
+func TestRulesOf_OnlyThePriorityAskedFor(t *testing.T) {
+	shown := "0:\tfrom all lookup local\n41:\tfrom all lookup main\n4169:\tfrom all to 169.254.169.254 iif cni0 lookup 4169\n" +
+		"4169:\tfrom all to 169.254.169.254 iif cni0 [detached] lookup 4169\n32766:\tfrom all lookup main\n"
+	if got := rulesOf(shown, "4169"); got != 2 {
+		t.Errorf("rules = %d, want 2", got)
+	}
+}
+
 func TestMountsBelow_InnermostFirst(t *testing.T) {
 	table := `22 1 0:20 / / rw - ext4 /dev/vda rw
 40 22 0:41 / /clone/.cluster/state/kubelet/pods/a/v rw - tmpfs tmpfs rw

@@ -12,6 +12,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"runtime"
 	"time"
@@ -23,8 +24,13 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// User is the numeric user every image runs as. Numeric, because the kubelet cannot verify runAsNonRoot for a name.
-const User = "65532:65532"
+const (
+	// User is the numeric user every image runs as. Numeric, because the kubelet cannot verify runAsNonRoot for a name.
+	User = "65532:65532"
+
+	userID    = 65532
+	setuidBit = 0o4000
+)
 
 // epoch is the time of everything in an image, so that two builds are equal byte for byte.
 var epoch = time.Unix(0, 0).UTC()
@@ -34,17 +40,23 @@ type Spec struct {
 	// Reference names the image with its tag, for instance "omnia.local/pause:1". Give a registry that does not
 	// resolve and a tag other than latest, so that no node ever tries to pull it.
 	Reference string
+	// Aliases are further names of the same image.
+	Aliases []string
 	// Binary is the static executable on this machine. It is the image's entrypoint, under its own base name at "/".
 	Binary string
 	// Args are the default arguments.
 	Args []string
 	// Env are the environment variables, as NAME=value.
 	Env []string
+	// Folders are empty folders that belong to the image's user, as absolute paths.
+	Folders []string
+	// Setuid makes the executable run as its owner, root, wherever that is let happen: for trying whether it is.
+	Setuid bool
 }
 
 // Build makes the image in memory.
 func Build(spec Spec) (v1.Image, error) {
-	layer, err := binaryLayer(spec.Binary)
+	layer, err := makeLayer(spec)
 	if err != nil {
 		return nil, err
 	}
@@ -78,18 +90,22 @@ func Build(spec Spec) (v1.Image, error) {
 
 // Write builds the image, writes it as a tarball to file, and gives its digest.
 func Write(file string, spec Spec) (v1.Hash, error) {
-	tag, err := name.NewTag(spec.Reference, name.StrictValidation)
-	if err != nil {
-		return v1.Hash{}, fmt.Errorf("image reference %q: %w (give registry/name:tag)", spec.Reference, err)
-	}
 	img, err := Build(spec)
 	if err != nil {
 		return v1.Hash{}, err
 	}
+	named := map[name.Reference]v1.Image{}
+	for _, reference := range append([]string{spec.Reference}, spec.Aliases...) {
+		tag, err := name.NewTag(reference, name.StrictValidation)
+		if err != nil {
+			return v1.Hash{}, fmt.Errorf("image reference %q: %w (give registry/name:tag)", reference, err)
+		}
+		named[tag] = img
+	}
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return v1.Hash{}, err
 	}
-	if err := tarball.WriteToFile(file, tag, img); err != nil {
+	if err := tarball.MultiRefWriteToFile(file, named); err != nil {
 		return v1.Hash{}, fmt.Errorf("writing image tarball %s: %w", file, err)
 	}
 	return img.Digest()
@@ -124,26 +140,31 @@ func Compile(ctx context.Context, dir, pkg, out string) error {
 // entrypoint is where the binary lies in the image.
 func entrypoint(binary string) string { return "/" + filepath.Base(binary) }
 
-// binaryLayer is a layer with the one executable in it. Owner, times and mode are fixed, whatever they are on disk.
-func binaryLayer(binary string) (v1.Layer, error) {
-	content, err := os.ReadFile(binary)
+// makeLayer makes the one layer: the executable, and the empty folders. Owners, times and modes are fixed, whatever they are on disk.
+func makeLayer(spec Spec) (v1.Layer, error) {
+	content, err := os.ReadFile(spec.Binary)
 	if err != nil {
 		return nil, fmt.Errorf("reading the binary of an image: %w", err)
 	}
 	var buf bytes.Buffer
 	w := tar.NewWriter(&buf)
-	header := &tar.Header{
-		Name:    entrypoint(binary)[1:],
-		Mode:    0o755,
-		Size:    int64(len(content)),
-		ModTime: epoch,
-		Format:  tar.FormatPAX,
+	mode := int64(0o755)
+	if spec.Setuid {
+		mode |= setuidBit
 	}
-	if err := w.WriteHeader(header); err != nil {
+	if err := w.WriteHeader(&tar.Header{Name: entrypoint(spec.Binary)[1:], Mode: mode, Size: int64(len(content)), ModTime: epoch, Format: tar.FormatPAX}); err != nil {
 		return nil, err
 	}
 	if _, err := w.Write(content); err != nil {
 		return nil, err
+	}
+	for _, folder := range spec.Folders {
+		if !path.IsAbs(folder) {
+			return nil, fmt.Errorf("folder %q of an image: give an absolute path", folder)
+		}
+		if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: path.Clean(folder)[1:] + "/", Mode: 0o755, Uid: userID, Gid: userID, ModTime: epoch, Format: tar.FormatPAX}); err != nil {
+			return nil, err
+		}
 	}
 	if err := w.Close(); err != nil {
 		return nil, err

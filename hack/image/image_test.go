@@ -1,9 +1,14 @@
 package image
 
 import (
+	"archive/tar"
 	"bytes"
+	"errors"
+	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 )
@@ -89,6 +94,56 @@ func TestBuild_NumericUserAndEntrypoint(t *testing.T) {
 	}
 	if len(file.RootFS.DiffIDs) != 1 {
 		t.Errorf("layers = %d, want 1", len(file.RootFS.DiffIDs))
+	}
+}
+
+func TestBuild_FoldersOfTheUser_AndASetuidBinary(t *testing.T) {
+	binary := writeBinary(t, 0o755, time.Now())
+	for name, tt := range map[string]struct {
+		spec Spec
+		want []string
+	}{
+		"plain":                 {Spec{}, []string{"server 755 0"}},
+		"folders":               {Spec{Folders: []string{"/data", "/var/cache/"}}, []string{"server 755 0", "data/ 755 65532", "var/cache/ 755 65532"}},
+		"setuid, which is rare": {Spec{Setuid: true}, []string{"server 4755 0"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tt.spec.Reference, tt.spec.Binary = "omnia.local/server:1", binary
+			if got := entries(t, tt.spec); !slices.Equal(got, tt.want) {
+				t.Errorf("entries = %q, want %q", got, tt.want)
+			}
+		})
+	}
+	if _, err := Build(Spec{Binary: binary, Folders: []string{"data"}}); err == nil {
+		t.Error("a relative folder was accepted")
+	}
+}
+
+// entries are the files of an image's only layer: name, mode and owner.
+func entries(t *testing.T, spec Spec) []string {
+	t.Helper()
+	img, err := Build(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	layers, err := img.Layers()
+	if err != nil {
+		t.Fatal(err)
+	}
+	content, err := layers[0].Uncompressed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for r := tar.NewReader(content); ; {
+		header, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return got
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, fmt.Sprintf("%s %o %d", header.Name, header.Mode, header.Uid))
 	}
 }
 

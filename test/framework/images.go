@@ -22,6 +22,14 @@ func (c *Cluster) LoadSampleImages(ctx context.Context) error {
 	})
 }
 
+// LoadAttackerImage builds the attacker and loads it on the real node, by its own name and others. Its program is setuid,
+// so that it is root wherever a process may gain privileges, and AttackerFolder belongs to its user.
+func (c *Cluster) LoadAttackerImage(ctx context.Context, aliases ...string) error {
+	return c.loadImages(ctx, map[string]image.Spec{
+		AttackerPackage: {Reference: AttackerImage, Aliases: aliases, Folders: []string{AttackerFolder}, Setuid: true},
+	})
+}
+
 // loadImages builds images of main packages of this repository, by the packages' folders, and loads them on the node.
 func (c *Cluster) loadImages(ctx context.Context, images map[string]image.Spec) error {
 	args := []string{"run", "./hack/cluster", "load"}

@@ -17,6 +17,11 @@ const (
 	SandboxImage = "sandbox.omnia/sample-sandbox:dev"
 	// AgentImage is the sample agent; `go run ./hack/demo images` builds and loads it.
 	AgentImage = "sandbox.omnia/sample-agent:dev"
+	// AttackerImage is the sandbox that wants out; LoadAttackerImage builds and loads it from AttackerPackage.
+	AttackerImage   = "sandbox.omnia/attacker:dev"
+	AttackerPackage = "./test/images/attacker"
+	// AttackerFolder is a folder in the attacker's image that its user may write, as far as the image has a say.
+	AttackerFolder = "/owned"
 
 	// fakeNodeLabel and fakeNodeTaint mark the nodes that KWOK plays.
 	fakeNodeLabel = "type"

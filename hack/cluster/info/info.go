@@ -11,8 +11,15 @@ import (
 	"path/filepath"
 )
 
-// File is the name of the file in the cluster's folder.
-const File = "cluster.json"
+const (
+	// File is the name of the file in the cluster's folder.
+	File = "cluster.json"
+	// Bridge is the interface by which the real node's pods are linked to this machine.
+	Bridge = "cni0"
+	// OutsideTable is the number of the routing table, and the priority of the rule to it, by which a test leads what pods
+	// send to a host that it plays. A test that is killed leaves the rule to whoever comes next.
+	OutsideTable = 4169
+)
 
 // Cluster describes a local cluster that is up.
 type Cluster struct {
