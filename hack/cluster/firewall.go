@@ -12,17 +12,22 @@ import (
 // firewallTable is our own nftables table; kube-proxy and kube-router have theirs.
 const firewallTable = "omnia_cluster"
 
-// closeUplinks keeps every packet of a pod, and every packet to a cluster address, on this machine.
-func (c *cluster) closeUplinks() error {
-	rules, err := render("firewall.nft", map[string]any{
+// firewallRules keep on this machine what goes to its uplinks from a pod or to an address of the cluster's.
+func firewallRules(uplinks []string) ([]byte, error) {
+	return render("firewall.nft", map[string]any{
 		"Table":        firewallTable,
-		"Uplinks":      c.uplinks,
+		"Uplinks":      uplinks,
 		"Bridge":       bridge,
 		"PodCIDR":      podCIDR,
 		"FakePodCIDR":  fakePodCIDR,
 		"ServiceCIDR":  serviceCIDR,
 		"OutsideCIDRs": outsideCIDRs,
 	})
+}
+
+// closeUplinks keeps every packet of a pod, and every packet to a cluster address, on this machine.
+func (c *cluster) closeUplinks() error {
+	rules, err := firewallRules(c.uplinks)
 	if err != nil {
 		return err
 	}

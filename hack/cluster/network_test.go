@@ -128,17 +128,16 @@ func TestChoose(t *testing.T) {
 }
 
 func TestFirewall_WithAndWithoutUplink(t *testing.T) {
-	data := map[string]any{"Table": firewallTable, "Uplinks": []string{"eth0", "eth1"}, "Bridge": bridge,
-		"PodCIDR": podCIDR, "FakePodCIDR": fakePodCIDR, "ServiceCIDR": serviceCIDR}
-	rules, err := render("firewall.nft", data)
+	rules, err := firewallRules([]string{"eth0", "eth1"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(string(rules), `elements = { "eth0", "eth1" }`) {
-		t.Errorf("uplinks are not in:\n%s", rules)
+	for _, want := range []string{`elements = { "eth0", "eth1" }`, "elements = { 198.51.100.0/24, 203.0.113.0/24 }"} {
+		if !strings.Contains(string(rules), want) {
+			t.Errorf("%s is not in:\n%s", want, rules)
+		}
 	}
-	data["Uplinks"] = []string(nil)
-	rules, err = render("firewall.nft", data)
+	rules, err = firewallRules(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
