@@ -78,47 +78,45 @@ func trySysctl(context.Context, []string) (string, error) {
 }
 
 // tryPtrace takes hold of a process of another program. It lets go by ending, and stops nobody.
-func tryPtrace(context.Context, []string) (string, error) {
+func tryPtrace(_ context.Context, args []string) (string, error) {
+	if err := want(args, "program"); err != nil {
+		return "", err
+	}
 	runtime.LockOSThread() // The thread is the tracer.
 	defer runtime.UnlockOSThread()
-	others, err := otherPrograms()
+	pids, err := processesOf(args[0])
 	if err != nil {
 		return "", fmt.Errorf("%w: %w", errUnjudged, err)
 	}
-	last := errors.New("no process of another program is to be seen")
-	for pid, name := range others {
+	last := fmt.Errorf("no process of %s is to be seen", args[0])
+	for _, pid := range pids {
 		if last = unix.PtraceSeize(pid); last == nil {
-			return fmt.Sprintf("holds process %d, %s", pid, name), nil
+			return fmt.Sprintf("holds process %d", pid), nil
 		}
-		last = fmt.Errorf("ptrace of process %d, %s: %w", pid, name, last)
+		last = fmt.Errorf("ptrace of process %d: %w", pid, last)
 	}
 	return "", last
 }
 
-// otherPrograms are the processes to be seen that are not of this program, and no threads of the kernel.
-func otherPrograms() (map[int]string, error) {
-	own, err := os.ReadFile("/proc/self/comm")
+// processesOf are the processes of a program that are to be seen.
+func processesOf(program string) ([]int, error) {
+	files, err := filepath.Glob("/proc/[0-9]*/comm")
 	if err != nil {
 		return nil, err
 	}
-	folders, err := filepath.Glob("/proc/[0-9]*")
-	if err != nil {
-		return nil, err
-	}
-	others := map[int]string{}
-	for _, folder := range folders {
-		name, err := os.ReadFile(filepath.Join(folder, "comm"))
-		line, lineErr := os.ReadFile(filepath.Join(folder, "cmdline"))
-		if err != nil || lineErr != nil || len(line) == 0 || string(name) == string(own) {
-			continue // Ended meanwhile, or none of those that are looked for.
+	var pids []int
+	for _, file := range files {
+		name, err := os.ReadFile(file)
+		if err != nil || strings.TrimSpace(string(name)) != program { // It may have ended meanwhile.
+			continue
 		}
-		pid, err := strconv.Atoi(filepath.Base(folder))
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
 		if err != nil {
 			return nil, err
 		}
-		others[pid] = strings.TrimSpace(string(name))
+		pids = append(pids, pid)
 	}
-	return others, nil
+	return pids, nil
 }
 
 // held are the fields of /proc/self/status that say what a process may do, and whether a value lets it do more than nothing.
