@@ -60,6 +60,7 @@ func attemptsOf(targets []target) (attempts [][]string, tokens []string) {
 // plugin takes a moment to learn of a pod or a policy. It judges nothing, and gives up after a while.
 func (w *world) until(succeed bool, from source, targets []target) []report.Verdict {
 	w.t.Helper()
+	began := time.Now()
 	var last []report.Verdict
 	var lastErr error
 	_ = wait.PollUntilContextTimeout(w.t.Context(), 200*time.Millisecond, enforced, true, func(ctx context.Context) (bool, error) {
@@ -73,6 +74,7 @@ func (w *world) until(succeed bool, from source, targets []target) []report.Verd
 	})
 	require.NoError(w.t, lastErr)
 	require.Len(w.t, last, len(targets))
+	w.t.Logf("%s: all of %d attempts succeed is %t after %s", from.pod, len(targets), every(last, true), time.Since(began).Round(time.Millisecond))
 	return last
 }
 

@@ -136,7 +136,7 @@ func TestSend_NumbersItsPackets(t *testing.T) {
 	t.Cleanup(func() { _ = conn.Close() })
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- send(ctx, conn.LocalAddr().String(), "token", time.Millisecond) }()
+	go func() { ended <- send(ctx, conn.LocalAddr().String(), "token", time.Millisecond, 0) }()
 	ports := map[string]bool{}
 	data := make([]byte, maxPacket)
 	for number := range 3 {
@@ -151,6 +151,7 @@ func TestSend_NumbersItsPackets(t *testing.T) {
 	assert.Len(t, ports, 3, "each is of a port of its own")
 	cancel()
 	require.NoError(t, <-ended)
+	require.NoError(t, send(t.Context(), conn.LocalAddr().String(), "token", time.Millisecond, time.Millisecond), "its time is over")
 }
 
 func TestKeep_AsksOverOneConnection(t *testing.T) {

@@ -24,12 +24,13 @@ const headerTimeout = 5 * time.Second
 // serve is a sandbox' process.
 func serve(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("serve", flag.ContinueOnError)
-	ports := flags.String("http", "8080", "ports to serve HTTP on, with commas between them")
+	ports := flags.String("http", "8080", "ports to serve HTTP on, with commas between them; none if empty")
 	dns := flags.String("dns", "", "port to be a resolver on, over UDP and TCP")
 	to := flags.String("send", "", "host:port to send datagrams to, from the process' start on")
 	hold := flags.String("hold", "", "host:port to open a connection to, from the process' start on, and to ask over it again and again")
 	token := flags.String("token", "", "what the datagrams and the connection tell")
 	every := flags.Duration("every", 5*time.Millisecond, "time between two datagrams")
+	sendFor := flags.Duration("send-for", 0, "how long datagrams are sent; 0 is without an end")
 	stubborn := flags.Bool("stubborn", false, "do not end for SIGTERM")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -40,17 +41,20 @@ func serve(ctx context.Context, args []string) error {
 	}
 	tasks, ctx := errgroup.WithContext(ctx)
 	if *to != "" {
-		tasks.Go(func() error { return send(ctx, *to, *token, *every) })
+		tasks.Go(func() error { return send(ctx, *to, *token, *every, *sendFor) })
 	}
 	if *hold != "" {
 		tasks.Go(func() error { return keep(ctx, *hold, *token, *every) })
 	}
-	for port := range strings.SplitSeq(*ports, ",") {
-		tasks.Go(func() error { return serveHTTP(ctx, ":"+port, sandbox(), nil) })
+	if *ports != "" {
+		for port := range strings.SplitSeq(*ports, ",") {
+			tasks.Go(func() error { return serveHTTP(ctx, ":"+port, sandbox(), nil) })
+		}
 	}
 	if *dns != "" {
 		tasks.Go(func() error { return serveDNS(ctx, ":"+*dns, &hearing{}) })
 	}
+	tasks.Go(func() error { <-ctx.Done(); return nil })
 	return tasks.Wait()
 }
 

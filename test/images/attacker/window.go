@@ -12,13 +12,18 @@ import (
 	"github.com/altairalabs/omnia-sandboxes/test/images/attacker/report"
 )
 
-// send sends numbered datagrams until ctx ends, each from a port of its own: what follows an earlier packet of the same
+// send sends numbered datagrams until ctx or the time ends, each from a port of its own: what follows an earlier packet of the same
 // flow is let through for as long as the kernel's connection tracking remembers that one, and would hide when a policy
 // began to hold. What could not be sent is what the policy is for, and no error.
-func send(ctx context.Context, to, token string, every time.Duration) error {
+func send(ctx context.Context, to, token string, every, during time.Duration) error {
 	host, err := os.Hostname()
 	if err != nil {
 		return err
+	}
+	if during > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, during)
+		defer cancel()
 	}
 	tick := time.NewTicker(every)
 	defer tick.Stop()
