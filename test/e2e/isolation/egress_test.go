@@ -41,7 +41,6 @@ func TestEgressAbsent_NothingIsReached(t *testing.T) {
 		dns("no egress: DNS, the resolver's Service over UDP", "udp", shared.resolverIP+":53"),
 		dns("no egress: DNS, the resolver's Service over TCP", "tcp", shared.resolverIP+":53"),
 		tcp("no egress: a program of the node, on its own address", listen(t, w.Info.NodeIP, "0")),
-		tcp("no egress: a program of the node, on a port within the NodePorts' range", listen(t, w.Info.NodeIP, nodePort)),
 		tcp("no egress: a program of the node, on the pods' gateway", listen(t, podGateway, "0")),
 		tcp("no egress: the kubelet", w.Info.NodeIP+":10250"),
 		tcp("no egress: kube-apiserver, its Service", apiserver.Spec.ClusterIP+":443"),
@@ -50,6 +49,15 @@ func TestEgressAbsent_NothingIsReached(t *testing.T) {
 		tcp("no egress: another sandbox' Service", victim.address()),
 		tcp("no egress: another pod of the namespace", other.Status.PodIP+":8080"),
 	))
+}
+
+// What the network plugin lets by for the sake of NodePorts is reached whatever a policy says.
+func TestEgressAbsent_NoProgramOfTheNodeWithinTheNodePortsRange(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.bound(plain, "node-port").shut(t, []target{
+		tcp("no egress: a program of the node, on a port within the NodePorts' range", listen(t, w.Info.NodeIP, nodePort)),
+	})
 }
 
 // beyond is what lies beyond the cluster.

@@ -53,7 +53,7 @@ func TestImagePullPolicy_WhetherTheRegistryIsAsked(t *testing.T) {
 func (w *world) asked(port string) int {
 	w.t.Helper()
 	count := 0
-	for _, heard := range w.heard("") {
+	for _, heard := range w.heardOf(nil) {
 		if heard.By == report.ByTCP && strings.HasSuffix(heard.On, ":"+port) {
 			count++
 		}

@@ -3,12 +3,15 @@ package isolation
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/altairalabs/omnia-sandboxes/apis/sandbox/v1alpha1"
 	"github.com/altairalabs/omnia-sandboxes/test/framework"
@@ -19,63 +22,75 @@ const (
 	// windows is how many pods' starts are measured, and holders how many of those that keep a connection.
 	windows, holders = 10, 3
 	// sending is how long a process sends; what is still heard at its end was never shut out.
-	sending = 10 * time.Second
-	// open is how long after a process' start the window must have ended to be told from the sender's own end.
-	open = 8 * time.Second
+	sending = 30 * time.Second
+	// shutIn is how long after a process' start the window must have ended to be told from the sender's own end.
+	shutIn = 20 * time.Second
+	// long is how long a connection must be used after the window to say that it is not cut.
+	long = 8 * time.Second
 	// starts is how many pods are started with an init container, and how many without.
 	starts = 5
 )
 
-func sends(token string) []string {
-	return []string{"serve", "-http", "8080", "-send", framework.OutsideHost + ":" + outsideUDP, "-every", "5ms", "-send-for", sending.String(), "-token", token}
+func sends(token string, every time.Duration) []string {
+	return []string{"serve", "-http", "8080", "-token", token,
+		"-send", framework.OutsideHost + ":" + outsideUDP, "-every", every.String(), "-send-for", sending.String()}
 }
 
 // A pod's process may start before the network plugin knows the pod. How long that lasts is the plugin's: it is measured,
-// beside nothing else that runs, and only that it ends is judged.
+// one pod after the other and beside nothing else that runs, and only that it ends is judged.
 func TestWindow_BetweenAPodsStartAndItsPolicy_Ends(t *testing.T) {
 	told, held := token(), token()
 	w := newWorld(t, map[string]change{
-		"sending": func(s *v1alpha1.SandboxClassSpec) { s.Args = sends(told) },
+		"sending": func(s *v1alpha1.SandboxClassSpec) { s.Args = sends(told, 5*time.Millisecond) },
 		"holding": func(s *v1alpha1.SandboxClassSpec) {
 			s.Args = []string{"serve", "-http", "8080", "-hold", shared.outside.Address, "-token", held}
 		},
 	})
-	history := w.Record(t, w.namespace)
 	p := prove(t, "window: a pod that starts before the network plugin knows it is shut in")
-	var sandboxes []*sandbox
-	for i := range windows {
-		sandboxes = append(sandboxes, w.bound("sending", fmt.Sprintf("window-%d", i)))
-	}
-	bare := attackerPod(w.namespace, "bare", nil, sends(told)...)
-	bare.Spec.ServiceAccountName = account
-	w.ServiceAccount(t, w.namespace, account)
-	w.StartPod(t, bare)
-	framework.Eventually(t, 2*sending, "the bare pod, which nothing shuts in, is heard until it sends no more", func(context.Context) (time.Duration, error) {
-		heard := ofHost(w.heard(told), bare.Name)
-		return lasted(heard), nil
-	}, func(d time.Duration) bool { return d > open })
-	p.controlled(true, "a bare pod of the same image is heard for all of %s", open)
-
+	w.start(w.namespace, "bare", nil, sends(told, 100*time.Millisecond)...)
+	history := w.Record(t, w.namespace)
 	var ended, bound []time.Duration
 	beyond := 0
-	heard := w.heard(told)
-	for _, s := range sandboxes {
-		of := ofHost(heard, hostname(s.pod.Name))
-		if len(of) == 0 {
-			ended = append(ended, 0)
-			continue
+	for i := range windows {
+		s := w.bound("sending", fmt.Sprintf("window-%d", i))
+		heard := w.untilSilent(told, hostname(s.pod.Name))
+		at := time.Duration(0)
+		if len(heard) > 0 {
+			at = firstBound(history, s.claim.Name).Sub(heard[0].Started)
 		}
-		at := firstBound(history, s.claim.Name).Sub(of[0].Started)
-		ended, bound = append(ended, lasted(of)), append(bound, at)
-		if lasted(of) > at {
+		ended, bound = append(ended, lasted(heard)), append(bound, at)
+		if lasted(heard) > at {
 			beyond++
 		}
+		require.NoError(t, w.Sandbox.SandboxV1alpha1().SandboxClaims(w.namespace).Delete(t.Context(), s.claim.Name, metav1.DeleteOptions{}))
 	}
-	worst := slices.Max(ended)
-	p.attempted(worst < open, "of %d sandboxes the last is heard for %s after its process' start", windows, worst.Round(time.Millisecond))
-	shared.rows.measured("window, %d sandboxes: heard outside for %s after the process' start; Bound %s after it; %d of them were heard after Bound",
+	p.attempted(slices.Max(ended) < shutIn, "of %d sandboxes the last is heard for %s after its process' start", windows, slices.Max(ended).Round(time.Millisecond))
+	p.controlled(lasted(w.heardFrom(told, "bare")) > shutIn, "a bare pod of the same image is heard for longer than %s", shutIn)
+	shared.rows.measured("window, %d sandboxes: heard outside until %s after the process' start; Bound %s after it; %d of them were heard after Bound",
 		windows, spread(ended), spread(bound), beyond)
 	w.measureHolders(held)
+}
+
+// heardFrom is what arrived outside with a token and a pod's host name.
+func (w *world) heardFrom(token, host string) []report.Heard {
+	w.t.Helper()
+	return w.heardOf(url.Values{"token": {token}, "host": {host}})
+}
+
+// untilSilent waits until a process that sends all the time is not heard any more, be it that it was shut in, and gives
+// what was heard of it.
+func (w *world) untilSilent(token, host string) []report.Heard {
+	w.t.Helper()
+	began := time.Now()
+	return framework.Eventually(w.t, sending+framework.Shortly, host+" is not heard any more", func(context.Context) ([]report.Heard, error) {
+		return w.heardFrom(token, host), nil
+	}, func(heard []report.Heard) bool {
+		at := last(heard)
+		if at.Before(began) {
+			at = began
+		}
+		return time.Since(at) > silence
+	})
 }
 
 // measureHolders says what becomes of a connection that was opened within the window.
@@ -90,13 +105,12 @@ func (w *world) measureHolders(token string) {
 	began := time.Now()
 	counted := framework.Eventually(w.t, framework.BoundTimeout, "it shows what becomes of the connections", func(context.Context) (fates, error) {
 		var now fates
-		heard := w.heard(token)
 		for _, host := range hosts {
-			of := ofHost(heard, host)
+			of := w.heardFrom(token, host)
 			switch {
 			case len(of) == 0 && time.Since(began) > silence:
 				now.Unheard++
-			case len(of) > 0 && last(of).Sub(of[0].At) > open:
+			case len(of) > 0 && last(of).Sub(of[0].At) > long:
 				now.Kept++
 			case len(of) > 0 && time.Since(last(of)) > silence:
 				now.Cut++
@@ -105,15 +119,11 @@ func (w *world) measureHolders(token string) {
 		return now, nil
 	}, func(now fates) bool { return now.Unheard+now.Cut+now.Kept == holders })
 	shared.rows.measured("window, connections: %d of %d sandboxes opened one before they were shut in; %d of those were still used %s later",
-		counted.Cut+counted.Kept, holders, counted.Kept, open)
+		counted.Cut+counted.Kept, holders, counted.Kept, long)
 }
 
 // hostname is what a pod's name is to its process.
 func hostname(pod string) string { return strings.TrimRight(pod[:min(len(pod), 63)], "-.") }
-
-func ofHost(heard []report.Heard, host string) []report.Heard {
-	return slices.DeleteFunc(slices.Clone(heard), func(h report.Heard) bool { return h.Host != host })
-}
 
 // lasted is how long after the start of the process that sent them the last of the packets arrived.
 func lasted(heard []report.Heard) time.Duration {
@@ -168,7 +178,7 @@ func (w *world) startOf(name, token string, first bool) time.Duration {
 	created := time.Now()
 	w.Create(w.t, pod)
 	heard := framework.Eventually(w.t, framework.PodTimeout, "pod "+name+" is heard", func(context.Context) ([]report.Heard, error) {
-		return ofHost(w.heard(token), name), nil
+		return w.heardFrom(token, name), nil
 	}, func(heard []report.Heard) bool { return len(heard) > 0 })
 	return heard[0].Started.Sub(created)
 }

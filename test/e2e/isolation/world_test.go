@@ -209,17 +209,19 @@ func service(namespace, name string, selector map[string]string, ports ...corev1
 // token is new each time, so that what is heard outside is known to be of one attempt.
 func token() string { return "t" + rand.String(10) }
 
-// heard is what arrived outside with a token; with an empty one, all of it. No network is asked.
+// heard is what arrived outside with a token.
 func (w *world) heard(token string) []report.Heard {
+	w.t.Helper()
+	return w.heardOf(url.Values{"token": {token}})
+}
+
+// heardOf is what arrived outside and is as asked for. No network is asked.
+func (w *world) heardOf(asked url.Values) []report.Heard {
 	w.t.Helper()
 	client := &http.Client{Timeout: framework.Shortly, Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", controlSocket(w.Cluster))
 	}}}
-	target := "http://outside/heard"
-	if token != "" {
-		target += "?" + url.Values{"token": {token}}.Encode()
-	}
-	request, err := http.NewRequestWithContext(w.t.Context(), http.MethodGet, target, nil)
+	request, err := http.NewRequestWithContext(w.t.Context(), http.MethodGet, "http://outside/heard?"+asked.Encode(), nil)
 	require.NoError(w.t, err)
 	answer, err := client.Do(request)
 	require.NoError(w.t, err)

@@ -125,9 +125,11 @@ func TestEcho_ComesBack_AndIsHeard(t *testing.T) {
 	var heard report.Heard
 	require.NoError(t, json.NewDecoder(told.Body).Decode(&heard))
 	assert.Equal(t, []string{report.ByUDP, "127.0.0.1:" + port, "token"}, []string{heard.By, heard.On, heard.Token})
-	told = httptest.NewRecorder()
-	h.ServeHTTP(told, httptest.NewRequest(http.MethodGet, "/heard?token=another", nil))
-	assert.Empty(t, told.Body.String())
+	for _, other := range []string{"/heard?token=another", "/heard?token=token&host=another"} {
+		told = httptest.NewRecorder()
+		h.ServeHTTP(told, httptest.NewRequest(http.MethodGet, other, nil))
+		assert.Empty(t, told.Body.String())
+	}
 }
 
 func TestSend_NumbersItsPackets(t *testing.T) {

@@ -26,7 +26,7 @@ func (h *hearing) addAt(at time.Time, by, on string, packet report.Packet) {
 	h.heard = append(h.heard, report.Heard{At: at, By: by, On: on, Packet: packet})
 }
 
-// ServeHTTP tells, at /heard, what was heard of ?token=, or all of it: a line of JSON each.
+// ServeHTTP tells, at /heard, what was heard of ?token= and ?host=, where they are given: a line of JSON each.
 func (h *hearing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path != "/heard" {
 		http.NotFound(w, r)
@@ -35,10 +35,10 @@ func (h *hearing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.mu.Lock()
 	heard := slices.Clone(h.heard)
 	h.mu.Unlock()
-	token, all := r.URL.Query().Get("token"), !r.URL.Query().Has("token")
+	asked := r.URL.Query()
 	lines := json.NewEncoder(w)
 	for _, one := range heard {
-		if all || one.Token == token {
+		if (!asked.Has("token") || asked.Get("token") == one.Token) && (!asked.Has("host") || asked.Get("host") == one.Host) {
 			_ = lines.Encode(one) // Whoever asked sees the broken answer.
 		}
 	}
