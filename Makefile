@@ -5,6 +5,7 @@ SHELL := /bin/bash
 DEV := go tool -modfile=hack/tools/dev/go.mod
 LINT := $(DEV) golangci-lint
 E2E_TIMEOUT := 12m
+ISOLATION_TIMEOUT := 12m
 INTEGRATION_TIMEOUT := 15m
 PROPERTY_TIMEOUT := 60m
 BENCH_NODES := 10
@@ -40,7 +41,7 @@ generate: ## Generate all that is made from the types
 	hack/update-docs.sh
 
 .PHONY: test
-test: verify unit integration property e2e ## Pass every test
+test: verify unit integration property e2e test-isolation ## Pass every test
 
 .PHONY: unit
 unit: ## Test the packages, each for itself
@@ -56,7 +57,12 @@ property: test-cluster ## Play agents and time at random against the server (CHE
 
 .PHONY: e2e
 e2e: test-cluster ## Test sandboxes in real pods, and the server as people install it
-	go test -count=1 -timeout $(E2E_TIMEOUT) -v -p=1 ./test/e2e/... ./test/install/...
+	go test -count=1 -timeout $(E2E_TIMEOUT) -v -p=1 ./test/e2e ./test/install/...
+
+# Its tests mostly wait, so more of them wait beside each other than there are processors.
+.PHONY: test-isolation
+test-isolation: test-cluster ## Attack sandboxes in real pods from within, and print what was promised, tried and found
+	go test -count=1 -timeout $(ISOLATION_TIMEOUT) -v -parallel=6 ./test/e2e/isolation
 
 .PHONY: bench
 bench: ## Measure how fast and how large, each beside its floor (ONLY=scenario,scenario)

@@ -72,7 +72,7 @@ func TestEgressAllowedServices_TheirPodsAndPortsAlone(t *testing.T) {
 	m := newMirror(w, elsewhere)
 	s, without := w.bound("mirrored", "allowed"), w.bound(plain, "without")
 	resolved := prove(t, "allowedServices: a claim whose Services were found says so")
-	resolved.attempted(isCondition(conditionEgress, metav1.ConditionTrue, reasonResolved)(s.claim), "%s", condition(s.claim, conditionEgress))
+	resolved.attempted(egressIs(metav1.ConditionTrue, reasonResolved)(s.claim), "%s", condition(s.claim, conditionEgress))
 
 	s.reaches(t, without, []target{
 		tcp("allowedServices: a port by the container's name for it", m.service.Spec.ClusterIP+":80"),
@@ -126,7 +126,7 @@ func (s *sandbox) follows(t testing.TB, m *mirror) *v1alpha1.SandboxClaim {
 	require.NoError(t, s.Client.Delete(t.Context(), m.service))
 	v := s.until(false, s.source(), []target{tcp("", other+":8080")})[0]
 	p.denied("in the sandbox", v)
-	lost := s.Claim(t, s.namespace, s.claim.Name, isCondition(conditionEgress, metav1.ConditionFalse, "ServiceNotFound"))
+	lost := s.Claim(t, s.namespace, s.claim.Name, egressIs(metav1.ConditionFalse, "ServiceNotFound"))
 	p.attempted(framework.Bound(lost), "%s, %s", lost.Status.Phase, condition(lost, conditionEgress))
 	return lost
 }
@@ -190,14 +190,14 @@ func TestEgressAllowedServices_OneThatCannotBeResolved_IsToldAndAllowsNothing(t 
 	} {
 		p := prove(t, "allowedServices: "+c.reason+" is told, and nothing is allowed")
 		s := w.bound(c.name, c.name)
-		told := w.Claim(t, w.namespace, s.claim.Name, isCondition(conditionEgress, metav1.ConditionFalse, c.reason))
+		told := w.Claim(t, w.namespace, s.claim.Name, egressIs(metav1.ConditionFalse, c.reason))
 		p.attempted(framework.Bound(told), "%s, %s", told.Status.Phase, condition(told, conditionEgress))
 		targets := []target{tcp("", pod.Status.PodIP+":8080"), tcp("", shared.outside.Address)}
 		for _, v := range s.until(false, s.source(), targets) {
 			p.denied("in the sandbox", v)
 		}
 		c.mend()
-		mended := w.Claim(t, w.namespace, s.claim.Name, isCondition(conditionEgress, metav1.ConditionTrue, reasonResolved))
+		mended := w.Claim(t, w.namespace, s.claim.Name, egressIs(metav1.ConditionTrue, reasonResolved))
 		p.controlled(true, "mended: %s", condition(mended, conditionEgress))
 		p.allowed("mended", s.until(true, s.source(), targets[:1])[0])
 	}
@@ -240,10 +240,10 @@ func TestEgressDNS_TheClustersResolverAlone(t *testing.T) {
 	))
 }
 
-// isCondition says whether a claim has a condition; any reason will do if none is given.
-func isCondition(kind string, status metav1.ConditionStatus, reason string) func(*v1alpha1.SandboxClaim) bool {
+// egressIs says whether a claim tells so of its Services; any reason will do if none is given.
+func egressIs(status metav1.ConditionStatus, reason string) func(*v1alpha1.SandboxClaim) bool {
 	return func(c *v1alpha1.SandboxClaim) bool {
-		got := conditionOf(c, kind)
+		got := conditionOf(c, conditionEgress)
 		return got.Status == status && (reason == "" || got.Reason == reason)
 	}
 }

@@ -66,10 +66,9 @@ func (w *world) until(succeed bool, from source, targets []target) []report.Verd
 	_ = wait.PollUntilContextTimeout(w.t.Context(), 200*time.Millisecond, enforced, true, func(ctx context.Context) (bool, error) {
 		attempts, _ := attemptsOf(targets)
 		verdicts, err := w.tried(ctx, from.namespace, from.pod, attempts...)
-		if ctx.Err() != nil {
-			return false, nil
+		if ctx.Err() == nil { // What was tried before it was cut off says more.
+			last, lastErr = verdicts, err
 		}
-		last, lastErr = verdicts, err
 		return err == nil && every(verdicts, succeed), nil
 	})
 	require.NoError(w.t, lastErr)

@@ -128,8 +128,10 @@ func parsePacket(data []byte) report.Packet {
 
 // untilEnd makes nothing of the error that comes of ctx' end.
 func untilEnd(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
+	select {
+	case <-ctx.Done():
 		return nil
+	default:
+		return err
 	}
-	return err
 }
