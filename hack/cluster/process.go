@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,7 +14,12 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
+
+// firstFile is the first file descriptor after standard error.
+const firstFile = 3
 
 // stopGrace is how long a process has to end by itself. State is thrown away anyway, so it is short.
 const stopGrace = 3 * time.Second
@@ -40,6 +46,10 @@ func start(l layout, name string, program string, args ...string) error {
 	// Nothing of the shell's environment: a proxy named there would get the cluster's traffic.
 	cmd.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=" + cmd.Dir}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	// Nor its open files: a lock that the caller holds would be held for as long as the cluster runs.
+	if err := unix.CloseRange(firstFile, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
+		return fmt.Errorf("keeping open files from %s: %w", name, err)
+	}
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("starting %s: %w", name, err)
 	}

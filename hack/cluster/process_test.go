@@ -2,8 +2,11 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -81,6 +84,38 @@ func TestStopAll_RecycledPidIsLeftAlone(t *testing.T) {
 	}
 	if now.alive() {
 		t.Error("the recorded process still runs")
+	}
+}
+
+func TestStart_TheProgramGetsNoneOfTheCallersFiles(t *testing.T) {
+	l := layout{root: t.TempDir()}
+	for _, dir := range []string{"log", "run"} {
+		if err := os.MkdirAll(l.dir(dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	held := filepath.Join(t.TempDir(), "lock")
+	fd, err := syscall.Open(held, syscall.O_CREAT|syscall.O_RDWR, 0o600) // As a shell opens it: to be inherited.
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = syscall.Close(fd) }()
+	if err := start(l, "sleep", "/bin/sleep", "60"); err != nil {
+		t.Fatal(err)
+	}
+	p, ok := recorded(l, "sleep")
+	if !ok {
+		t.Fatal("it is not recorded")
+	}
+	defer func() { _ = stopAll([]process{p}) }()
+	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", p.PID))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("files = %q, %v", files, err)
+	}
+	for _, file := range files {
+		if target, err := os.Readlink(file); err == nil && target == held {
+			t.Errorf("it has %s open", held)
+		}
 	}
 }
 
