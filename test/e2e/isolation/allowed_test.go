@@ -17,13 +17,6 @@ import (
 	"github.com/altairalabs/omnia-sandboxes/test/framework"
 )
 
-const (
-	// conditionEgress is the type of the condition that tells whether the class's Services could be resolved.
-	conditionEgress = "EgressResolved"
-
-	reasonResolved = "Resolved"
-)
-
 // mirror is a namespace of somebody else's with a Service that a class allows, and what stands beside it.
 type mirror struct {
 	namespace          string
@@ -72,7 +65,7 @@ func TestEgressAllowedServices_TheirPodsAndPortsAlone(t *testing.T) {
 	m := newMirror(w, elsewhere)
 	s, without := w.bound("mirrored", "allowed"), w.bound(plain, "without")
 	resolved := prove(t, "allowedServices: a claim whose Services were found says so")
-	resolved.attempted(egressIs(metav1.ConditionTrue, reasonResolved)(s.claim), "%s", condition(s.claim, conditionEgress))
+	resolved.attempted(egressIs(metav1.ConditionTrue, v1alpha1.ReasonEgressAllowed)(s.claim), "%s", condition(s.claim, v1alpha1.ConditionEgressResolved))
 
 	s.reaches(t, without, []target{
 		tcp("allowedServices: a port by the container's name for it", m.service.Spec.ClusterIP+":80"),
@@ -89,7 +82,7 @@ func TestEgressAllowedServices_TheirPodsAndPortsAlone(t *testing.T) {
 		dns("allowedServices: no DNS", "udp", shared.resolver.Status.PodIP+":53"),
 	))
 	lost := s.follows(t, m)
-	resolved.controlled(conditionOf(lost, conditionEgress).Status == metav1.ConditionFalse, "when it is gone: %s", condition(lost, conditionEgress))
+	resolved.controlled(conditionOf(lost, v1alpha1.ConditionEgressResolved).Status == metav1.ConditionFalse, "when it is gone: %s", condition(lost, v1alpha1.ConditionEgressResolved))
 }
 
 // reaches proves that a sandbox reaches what its class allows, and that the class is why: one without it does not.
@@ -126,8 +119,8 @@ func (s *sandbox) follows(t testing.TB, m *mirror) *v1alpha1.SandboxClaim {
 	require.NoError(t, s.Client.Delete(t.Context(), m.service))
 	v := s.until(false, s.source(), []target{tcp("", other+":8080")})[0]
 	p.denied("in the sandbox", v)
-	lost := s.Claim(t, s.namespace, s.claim.Name, egressIs(metav1.ConditionFalse, "ServiceNotFound"))
-	p.attempted(framework.Bound(lost), "%s, %s", lost.Status.Phase, condition(lost, conditionEgress))
+	lost := s.Claim(t, s.namespace, s.claim.Name, egressIs(metav1.ConditionFalse, v1alpha1.ReasonServiceNotFound))
+	p.attempted(framework.Bound(lost), "%s, %s", lost.Status.Phase, condition(lost, v1alpha1.ConditionEgressResolved))
 	return lost
 }
 
@@ -173,32 +166,32 @@ func TestEgressAllowedServices_OneThatCannotBeResolved_IsToldAndAllowsNothing(t 
 		name, reason string
 		mend         func()
 	}{
-		{"missing", "ServiceNotFound", func() {
+		{"missing", v1alpha1.ReasonServiceNotFound, func() {
 			w.Create(t, service(w.namespace, "missing", app("behind"), port(80, intstr.FromInt32(8080))))
 		}},
-		{"selectorless", "ServiceHasNoSelector", func() {
+		{"selectorless", v1alpha1.ReasonServiceHasNoSelector, func() {
 			w.change(t, selectorless, func() { selectorless.Spec.Selector = app("behind") })
 		}},
-		{"external", "ServiceIsExternalName", func() {
+		{"external", v1alpha1.ReasonServiceIsExternalName, func() {
 			w.change(t, external, func() {
 				external.Spec.Type, external.Spec.ExternalName, external.Spec.Selector = corev1.ServiceTypeClusterIP, "", app("behind")
 			})
 		}},
-		{"portless", "ServicePortNotFound", func() {
+		{"portless", v1alpha1.ReasonServicePortNotFound, func() {
 			w.change(t, portless, func() { portless.Spec.Ports[0].Port = 81 })
 		}},
 	} {
 		p := prove(t, "allowedServices: "+c.reason+" is told, and nothing is allowed")
 		s := w.bound(c.name, c.name)
 		told := w.Claim(t, w.namespace, s.claim.Name, egressIs(metav1.ConditionFalse, c.reason))
-		p.attempted(framework.Bound(told), "%s, %s", told.Status.Phase, condition(told, conditionEgress))
+		p.attempted(framework.Bound(told), "%s, %s", told.Status.Phase, condition(told, v1alpha1.ConditionEgressResolved))
 		targets := []target{tcp("", pod.Status.PodIP+":8080"), tcp("", shared.outside.Address)}
 		for _, v := range s.until(false, s.source(), targets) {
 			p.denied("in the sandbox", v)
 		}
 		c.mend()
-		mended := w.Claim(t, w.namespace, s.claim.Name, egressIs(metav1.ConditionTrue, reasonResolved))
-		p.controlled(true, "mended: %s", condition(mended, conditionEgress))
+		mended := w.Claim(t, w.namespace, s.claim.Name, egressIs(metav1.ConditionTrue, v1alpha1.ReasonEgressAllowed))
+		p.controlled(true, "mended: %s", condition(mended, v1alpha1.ConditionEgressResolved))
 		p.allowed("mended", s.until(true, s.source(), targets[:1])[0])
 	}
 	s := w.bound("by-hand", "by-hand")
@@ -243,7 +236,7 @@ func TestEgressDNS_TheClustersResolverAlone(t *testing.T) {
 // egressIs says whether a claim tells so of its Services; any reason will do if none is given.
 func egressIs(status metav1.ConditionStatus, reason string) func(*v1alpha1.SandboxClaim) bool {
 	return func(c *v1alpha1.SandboxClaim) bool {
-		got := conditionOf(c, conditionEgress)
+		got := conditionOf(c, v1alpha1.ConditionEgressResolved)
 		return got.Status == status && (reason == "" || got.Reason == reason)
 	}
 }

@@ -19,8 +19,6 @@ import (
 const (
 	// podGateway is the bridge's address, which is the node's by another name.
 	podGateway = "10.244.0.1"
-	// conditionWeakened is the type of the condition that names a policy which allows a sandbox more.
-	conditionWeakened = "IsolationWeakened"
 	// seconds is how soon it must be told.
 	seconds = 10 * time.Second
 	// nodePort is within the range of NodePorts, of which network plugins think in their own ways.
@@ -121,21 +119,21 @@ func TestIsolationWeakened_ThePolicyIsNamed_UntilItGoes(t *testing.T) {
 	w := newWorld(t, nil)
 	s := w.bound(plain, "weakened")
 	p := prove(t, "a policy that allows a sandbox more is named on its claim")
-	p.controlled(!weakened(s.claim), "without such a policy: %s", condition(s.claim, conditionWeakened))
+	p.controlled(!weakened(s.claim), "without such a policy: %s", condition(s.claim, v1alpha1.ConditionIsolationWeakened))
 	history := w.Record(t, w.namespace)
 	name, shut := w.open()
 	opened := time.Now()
 	named := history.First(t, framework.BoundTimeout, s.claim.Name, "tells that it is weakened", weakened)
-	p.attempted(strings.Contains(conditionOf(named.Claim, conditionWeakened).Message, name) && named.At.Sub(opened) < seconds,
-		"%s added: within %s %s", name, named.At.Sub(opened).Round(time.Millisecond), condition(named.Claim, conditionWeakened))
+	p.attempted(strings.Contains(conditionOf(named.Claim, v1alpha1.ConditionIsolationWeakened).Message, name) && named.At.Sub(opened) < seconds,
+		"%s added: within %s %s", name, named.At.Sub(opened).Round(time.Millisecond), condition(named.Claim, v1alpha1.ConditionIsolationWeakened))
 	p.attempted(framework.Bound(named.Claim), "it stays Bound: %s", named.Claim.Status.Phase)
 	shut()
 	cleared := w.Claim(t, w.namespace, s.claim.Name, func(c *v1alpha1.SandboxClaim) bool { return !weakened(c) })
-	p.controlled(true, "%s gone: %s", name, condition(cleared, conditionWeakened))
+	p.controlled(true, "%s gone: %s", name, condition(cleared, v1alpha1.ConditionIsolationWeakened))
 }
 
 func weakened(c *v1alpha1.SandboxClaim) bool {
-	return conditionOf(c, conditionWeakened).Status == metav1.ConditionTrue
+	return conditionOf(c, v1alpha1.ConditionIsolationWeakened).Status == metav1.ConditionTrue
 }
 
 // condition is a claim's condition of a type in a few words.
