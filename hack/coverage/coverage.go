@@ -1,6 +1,6 @@
-// Package coverage holds docs/specification-coverage.md to what exists: each sentence there names a test, is for later, or
-// is superseded by a departure that the page lists; and every test and declaration that it names is in its package. It
-// refuses to run a test, and to judge whether a test proves its sentence.
+// Package coverage holds docs/specification-coverage.md and docs/security.md to what exists: each sentence and each promise
+// there names a test, is for later, or is superseded by a departure that the page lists; and every test and declaration that
+// it names is in its package. It refuses to run a test, and to judge whether a test proves its sentence.
 package coverage
 
 import (
@@ -15,14 +15,22 @@ import (
 	"strings"
 )
 
-// The page's own tables; every other is of sentences.
+// The tables that are held to something: whose last two columns say where a thing is decided, and by which test it is shown.
 const (
 	departuresHead = "| Departure |"
 	sentencesHead  = "| Sentence |"
+	promisesHead   = "| Promise |"
 )
 
 var (
-	row       = regexp.MustCompile(`^\| ([^|]+) \| ([^|]+) \| ([^|]+) \|$`)
+	row = map[string]*regexp.Regexp{
+		sentencesHead: regexp.MustCompile(`^\| [^|]+ \| ([^|]+) \| ([^|]+) \|$`),
+		promisesHead:  regexp.MustCompile(`^\| [^|]+ \| [^|]+ \| ([^|]+) \| ([^|]+) \|$`),
+	}
+	columns = map[string]string{
+		sentencesHead: "not three columns: write | sentence | where it is decided | test |",
+		promisesHead:  "not four columns: write | promise | attempt | what keeps it | test |",
+	}
 	departure = regexp.MustCompile(`^\| ([^|]+) \|`)
 	code      = regexp.MustCompile("`([^`]+)`")
 	test      = regexp.MustCompile(`^([\w./-]+): (Test\w+)(?:/(.+))?$`)
@@ -57,23 +65,24 @@ func Faults(page string, root fs.FS) []string {
 			table = ""
 			continue
 		case table == "":
-			table = line
+			first, _, _ := strings.Cut(strings.TrimPrefix(line, "|"), "|")
+			table = "|" + first + "|"
 			continue
-		case !strings.HasPrefix(table, sentencesHead) || strings.HasPrefix(line, "| --- |"):
+		case row[table] == nil || strings.HasPrefix(line, "| --- |"):
 			continue
 		}
 		sentences++
-		cells := row.FindStringSubmatch(line)
+		cells := row[table].FindStringSubmatch(line)
 		if cells == nil {
-			faults = append(faults, fmt.Sprintf("line %d: not three columns: write | sentence | where it is decided | test |", i+1))
+			faults = append(faults, fmt.Sprintf("line %d: %s", i+1, columns[table]))
 			continue
 		}
-		for _, fault := range append(c.place(cells[2]), c.proof(cells[3])...) {
+		for _, fault := range append(c.place(cells[1]), c.proof(cells[2])...) {
 			faults = append(faults, fmt.Sprintf("line %d: %s", i+1, fault))
 		}
 	}
 	if sentences == 0 {
-		faults = append(faults, fmt.Sprintf("no sentence in it: begin its tables with %q", sentencesHead))
+		faults = append(faults, fmt.Sprintf("no sentence in it: begin its tables with %q or %q", sentencesHead, promisesHead))
 	}
 	return faults
 }

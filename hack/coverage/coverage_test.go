@@ -10,14 +10,27 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestPage holds the page to the tree. What it says is what to do.
-func TestPage(t *testing.T) {
-	root := os.DirFS("../..")
-	page, err := os.ReadFile("../../docs/specification-coverage.md")
-	require.NoError(t, err)
-	for _, fault := range Faults(string(page), root) {
-		t.Errorf("docs/specification-coverage.md, %s", fault)
+// TestPages holds the pages to the tree. What it says is what to do.
+func TestPages(t *testing.T) {
+	for _, name := range []string{"docs/specification-coverage.md", "docs/security.md"} {
+		page, err := os.ReadFile("../../" + name)
+		require.NoError(t, err)
+		for _, fault := range Faults(string(page), os.DirFS("../..")) {
+			t.Errorf("%s, %s", name, fault)
+		}
 	}
+}
+
+func TestFaults_Promises(t *testing.T) {
+	tree := fstest.MapFS{"pkg/rules/rule_test.go": {Data: []byte("package rules\n\nfunc TestDue(t *testing.T) {}\n")}}
+	page := func(line string) string {
+		return "| Promise | Attempt | Kept by | Test |\n| --- | --- | --- | --- |\n" + line
+	}
+	assert.Empty(t, Faults(page("| nothing is reached | a dial | a policy | `pkg/rules: TestDue` |"), tree))
+	assert.Equal(t, []string{"line 3: pkg/rules has no TestNone: name the test that proves the sentence now, or write it"},
+		Faults(page("| nothing is reached | a dial | a policy | `pkg/rules: TestNone` |"), tree))
+	assert.Equal(t, []string{"line 3: not four columns: write | promise | attempt | what keeps it | test |"},
+		Faults(page("| nothing is reached | a policy | `pkg/rules: TestDue` |"), tree))
 }
 
 func TestFaults(t *testing.T) {
