@@ -95,12 +95,17 @@ func connectionsAreGranted(in Admission) (Verdict, bool) {
 }
 
 func classExists(in Admission) (Verdict, bool) {
-	ref := in.Claim.Spec.ClassRef
-	where := "in namespace " + in.Claim.Namespace
+	return failed(v1alpha1.ReasonClassNotFound, fmt.Sprintf("there is no %s: create it, then delete the claim and create it again",
+		placed(in.Claim.Spec.ClassRef, in.Claim.Namespace))), in.Class == nil
+}
+
+// placed names a class, and where it is looked for on behalf of a namespace.
+func placed(ref v1alpha1.ClassReference, namespace string) string {
+	where := "in namespace " + namespace
 	if ref.Kind == v1alpha1.ClusterSandboxClassKind {
 		where = "in the cluster"
 	}
-	return failed(v1alpha1.ReasonClassNotFound, fmt.Sprintf("there is no %s %s %s: create it, then delete the claim and create it again", ref.Kind, ref.Name, where)), in.Class == nil
+	return fmt.Sprintf("%s %s %s", ref.Kind, ref.Name, where)
 }
 
 // workspaceIsSupported: a class without filesystem.workspace has nowhere to mount and nothing to promote.

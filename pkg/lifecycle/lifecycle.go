@@ -1,6 +1,7 @@
 // Package lifecycle says what is due for a claim: whether it may be admitted, where its sandbox stands, whether a wait or
-// a limit has run out. Each rule of the specification is one function here, over facts that its caller has gathered and
-// a time that it is given. It refuses to read anything, to write anything, and to know what time it is.
+// a limit has run out; and of a ToolRegistry, whether its sandboxes can work. Each rule of the specification is one function
+// here, over facts that its caller has gathered and a time that it is given. It refuses to read anything, to write anything,
+// and to know what time it is.
 package lifecycle
 
 import (
@@ -42,11 +43,15 @@ func queued(reason, message string) Verdict {
 	return Verdict{Phase: v1alpha1.PhaseQueued, Reason: reason, Message: clipped(message)}
 }
 
-func clipped(message string) string {
-	if len(message) <= longestMessage {
-		return message
+func clipped(message string) string { return Clip(message, longestMessage) }
+
+// Clip shortens a text to so many bytes, and ends it with … if anything is missing.
+func Clip(text string, longest int) string {
+	const missing = "…"
+	if len(text) <= longest {
+		return text
 	}
-	return strings.ToValidUTF8(message[:longestMessage], "") + "…"
+	return strings.ToValidUTF8(text[:longest-len(missing)], "") + missing
 }
 
 // Terminal says whether nothing more becomes of a claim in this phase but its deletion.

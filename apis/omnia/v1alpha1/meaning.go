@@ -1,6 +1,9 @@
 package v1alpha1
 
-import "time"
+import (
+	"encoding/json"
+	"time"
+)
 
 // SandboxesEnabled says whether the runtime may have sandboxes.
 func (r *AgentRuntime) SandboxesEnabled() bool {
@@ -64,4 +67,22 @@ func (s RegistrySandbox) Instances() int32 {
 		return DefaultMaxInstances
 	}
 	return *s.MaxInstances
+}
+
+// UnmarshalJSON takes a sandbox of another shape for none. The field is this project's reading (see RegistryHandler): where
+// Omnia means something else by it, its registries must be readable all the same, and acquire reads them all or none.
+func (h *RegistryHandler) UnmarshalJSON(data []byte) error {
+	var held struct {
+		Name    string          `json:"name"`
+		Sandbox json.RawMessage `json:"sandbox"`
+	}
+	if err := json.Unmarshal(data, &held); err != nil {
+		return err
+	}
+	*h = RegistryHandler{Name: held.Name}
+	var addressed HandlerSandbox
+	if err := json.Unmarshal(held.Sandbox, &addressed); err == nil && addressed.Name != "" {
+		h.Sandbox = &addressed
+	}
+	return nil
 }

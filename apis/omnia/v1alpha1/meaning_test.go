@@ -1,10 +1,12 @@
 package v1alpha1
 
 import (
+	"encoding/json"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 )
@@ -72,4 +74,38 @@ func TestToolRegistry_Sandbox(t *testing.T) {
 	assert.Equal(t, "p", found.TargetPath)
 	_, declared = registry.Sandbox("shel")
 	assert.False(t, declared, "the whole name, no prefix")
+}
+
+func TestRegistryHandler_WhatOmniaMayMeanByIt_IsReadable(t *testing.T) {
+	addressed := &HandlerSandbox{Name: "shell", Port: "mcp"}
+	tests := map[string]struct {
+		handler string
+		want    *HandlerSandbox
+	}{
+		"a sandbox and its port":             {`{"name":"h","type":"mcp","sandbox":{"name":"shell","port":"mcp"}}`, addressed},
+		"a sandbox with fields of Omnia's":   {`{"name":"h","sandbox":{"name":"shell","port":"mcp","path":"/sse"}}`, addressed},
+		"no sandbox: none":                   {`{"name":"h","mcpConfig":{"transport":"sse"}}`, nil},
+		"null: none":                         {`{"name":"h","sandbox":null}`, nil},
+		"a text: none, and no error":         {`{"name":"h","sandbox":"shell"}`, nil},
+		"a port by number: none":             {`{"name":"h","sandbox":{"name":"shell","port":8080}}`, nil},
+		"an object without a name: none":     {`{"name":"h","sandbox":{"ref":"shell"}}`, nil},
+		"what is no handler at all: refused": {`"h"`, nil},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			spec := &ToolRegistrySpec{}
+			err := json.Unmarshal([]byte(`{"handlers":[`+tt.handler+`]}`), spec)
+			if tt.handler == `"h"` {
+				require.Error(t, err)
+				return
+			}
+			require.NoError(t, err)
+			assert.Equal(t, []RegistryHandler{{Name: "h", Sandbox: tt.want}}, spec.Handlers)
+			again := &ToolRegistrySpec{}
+			written, err := json.Marshal(spec)
+			require.NoError(t, err)
+			require.NoError(t, json.Unmarshal(written, again))
+			assert.Equal(t, spec, again)
+		})
+	}
 }

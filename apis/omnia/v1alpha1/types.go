@@ -138,6 +138,33 @@ type ToolRegistrySpec struct {
 	// +listType=map
 	// +listMapKey=name
 	Sandboxes []RegistrySandbox `json:"sandboxes,omitempty"`
+	// handlers are what serves the registry's tools.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	Handlers []RegistryHandler `json:"handlers,omitempty"`
+}
+
+// RegistryHandler is one handler of a ToolRegistry. Its other fields, such as type and mcpConfig, are Omnia's and kept as
+// they are.
+// +kubebuilder:pruning:PreserveUnknownFields
+type RegistryHandler struct {
+	// name is the handler's name.
+	Name string `json:"name"`
+	// sandbox is the sandbox that serves the handler; unset if none does. The field is this project's reading of the
+	// specification's "A ToolRegistry handler addresses one by name", which names no field.
+	// +optional
+	Sandbox *HandlerSandbox `json:"sandbox,omitempty"`
+}
+
+// HandlerSandbox is the port of a sandbox that a handler addresses.
+// +kubebuilder:pruning:PreserveUnknownFields
+type HandlerSandbox struct {
+	// name is the name of one of spec.sandboxes.
+	Name string `json:"name"`
+	// port is the name of one of the ports of the sandbox's class. It may be left out where the class has only one.
+	// +optional
+	Port string `json:"port,omitempty"`
 }
 
 // RegistrySandbox is one sandbox of a ToolRegistry.
