@@ -31,15 +31,16 @@ import (
 	"github.com/altairalabs/omnia-sandboxes/apis/sandbox/v1alpha1"
 	"github.com/altairalabs/omnia-sandboxes/pkg/controller/claim"
 	"github.com/altairalabs/omnia-sandboxes/pkg/controller/kept"
+	"github.com/altairalabs/omnia-sandboxes/pkg/controller/toolregistry"
 	"github.com/altairalabs/omnia-sandboxes/pkg/sandbox"
 )
 
 const (
 	// leaseName is the Lease of the replica that runs the controllers.
 	leaseName = "sandbox-apiserver"
-	// reconcilers is how many claims are worked on at once.
+	// reconcilers is how many claims, or ToolRegistries, are worked on at once.
 	reconcilers = 8
-	// reconcileTimeout bounds the work on one claim, so that a host that does not answer holds no reconciler for ever.
+	// reconcileTimeout bounds the work on one of them, so that a host that does not answer holds no reconciler for ever.
 	reconcileTimeout = time.Minute
 	// shutdownTimeout bounds the wait for what is under way when the controllers end.
 	shutdownTimeout = 5 * time.Second
@@ -117,6 +118,9 @@ func runOnce(ctx context.Context, cfg Config) error {
 		return fmt.Errorf("adding our own group to the manager: %w", err)
 	}
 	if err := claim.Add(ctx, manager, claims, claim.Options{Clock: cfg.Clock, NewQueue: queueOn(cfg.Clock), Resolver: cfg.Resolver}); err != nil {
+		return err
+	}
+	if err := toolregistry.Add(ctx, manager, claims, toolregistry.Options{Clock: cfg.Clock, NewQueue: queueOn(cfg.Clock)}); err != nil {
 		return err
 	}
 	if err := manager.Start(ctx); err != nil {

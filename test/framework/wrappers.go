@@ -130,6 +130,20 @@ func (w *ToolRegistryWrapper) MaxInstances(n int32) *ToolRegistryWrapper {
 	return w
 }
 
+// TargetPath names the project of the sandbox that was added last.
+func (w *ToolRegistryWrapper) TargetPath(path string) *ToolRegistryWrapper {
+	w.Spec.Sandboxes[len(w.Spec.Sandboxes)-1].TargetPath = path
+	return w
+}
+
+// Handler adds a handler that addresses a port of a sandbox; an empty port is the only one.
+func (w *ToolRegistryWrapper) Handler(name, sandbox, port string) *ToolRegistryWrapper {
+	w.Spec.Handlers = append(w.Spec.Handlers, omniav1alpha1.RegistryHandler{
+		Name: name, Sandbox: &omniav1alpha1.HandlerSandbox{Name: sandbox, Port: port},
+	})
+	return w
+}
+
 // ClassWrapper builds a class of either kind.
 type ClassWrapper struct {
 	meta metav1.ObjectMeta
