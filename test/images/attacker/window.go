@@ -12,9 +12,12 @@ import (
 	"github.com/altairalabs/omnia-sandboxes/test/images/attacker/report"
 )
 
-// send sends numbered datagrams until ctx or the time ends, each from a port of its own: what follows an earlier packet of the same
-// flow is let through for as long as the kernel's connection tracking remembers that one, and would hide when a policy
-// began to hold. What could not be sent is what the policy is for, and no error.
+// Ports to send from, in turn. The kernel's own choice would soon fall on one that was used before.
+const firstSource, sources = 10000, 50000
+
+// send sends numbered datagrams until ctx or the time ends, each from a port that was not used before: what follows an earlier
+// packet of the same flow is let through for as long as the kernel's connection tracking remembers that one, and would hide
+// when a policy began to hold. What could not be sent is what the policy is for, and no error.
 func send(ctx context.Context, to, token string, every, during time.Duration) error {
 	host, err := os.Hostname()
 	if err != nil {
@@ -32,7 +35,8 @@ func send(ctx context.Context, to, token string, every, during time.Duration) er
 		if err != nil {
 			return err
 		}
-		if conn, err := net.Dial("udp4", to); err == nil {
+		dialer := net.Dialer{LocalAddr: &net.UDPAddr{Port: firstSource + number%sources}}
+		if conn, err := dialer.DialContext(ctx, "udp4", to); err == nil {
 			_, _ = conn.Write(message)
 			_ = conn.Close()
 		}
