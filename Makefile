@@ -65,7 +65,7 @@ test-isolation: test-cluster ## Attack sandboxes in real pods from within, and p
 	go test -count=1 -timeout $(ISOLATION_TIMEOUT) -v -parallel=6 ./test/e2e/isolation
 
 .PHONY: bench
-bench: ## Measure how fast and how large, each beside its floor (ONLY=scenario,scenario)
+bench: ## Measure how fast and how large, each beside its floor (ONLY=scenario,scenario; SIZES=100,1000)
 	$(call benchmark,)
 
 .PHONY: bench-full
@@ -77,7 +77,7 @@ bench-full: ## The same with more turns and up to 5,000 claims: long
 define benchmark
 go run ./hack/cluster down
 go run ./hack/cluster up --fake-nodes=$(BENCH_NODES) --controller-qps=$(BENCH_CONTROLLER_QPS)
-go run ./test/bench $(1) $(if $(ONLY),-only=$(ONLY)); status=$$?; go run ./hack/cluster down && exit $$status
+go run ./test/bench $(1) $(if $(ONLY),-only=$(ONLY)) $(if $(SIZES),-sizes=$(SIZES)); status=$$?; go run ./hack/cluster down && exit $$status
 endef
 
 .PHONY: test-cluster

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -51,6 +52,7 @@ func parse(args []string) (*options, error) {
 	flags.StringVar(&o.Kubeconfig, "kubeconfig", "", "a cluster that serves the group already; empty means the local cluster, with a server of the benchmark's own")
 	flags.StringVar(&o.Image, "image", "", "with -kubeconfig, an image for sandboxes that the cluster can pull: it answers GET /healthz on port 8080, as user 65532")
 	flags.StringVar(&o.out, "out", "bench-results", "folder that gets results.json, results.md and report.html")
+	sizes := flags.String("sizes", "", "how many claims stand, ever more, with commas between; empty means 100,300, and 100,1000,5000 with -full")
 	only := flags.String("only", "", "scenarios to play, with commas between; empty means all of "+strings.Join(scenario.IDs(), ","))
 	if err := flags.Parse(args); err != nil {
 		return nil, err
@@ -64,10 +66,30 @@ func parse(args []string) (*options, error) {
 	if o.Kubeconfig != "" && o.Image == "" {
 		return nil, errors.New("-kubeconfig needs -image: name a sandbox image that the cluster can pull")
 	}
+	var err error
+	if o.Sizes, err = growing(*sizes); err != nil {
+		return nil, err
+	}
 	if *only != "" {
 		o.only = strings.Split(*only, ",")
 	}
 	return o, scenario.Check(o.only)
+}
+
+// growing reads numbers of claims, each larger than the one before.
+func growing(text string) ([]int, error) {
+	if text == "" {
+		return nil, nil
+	}
+	var out []int
+	for size := range strings.SplitSeq(text, ",") {
+		claims, err := strconv.Atoi(size)
+		if err != nil || claims < 1 || len(out) > 0 && claims <= out[len(out)-1] {
+			return nil, fmt.Errorf("-sizes=%s: write numbers of claims, each larger than the one before, such as 100,1000", text)
+		}
+		out = append(out, claims)
+	}
+	return out, nil
 }
 
 // run measures, and tells what was measured even if it came to an end too early.

@@ -18,6 +18,7 @@ type Bench struct {
 	Servers *framework.Servers
 
 	full    bool
+	given   []int // how many claims stand; empty means as many as the form says
 	said    func(string)
 	image   string // of sandboxes; empty means the sample's
 	found   []place
@@ -28,6 +29,9 @@ type Bench struct {
 type Options struct {
 	// Full is the long form: more turns, and 5,000 claims.
 	Full bool
+	// Sizes are how many claims stand when the serial ones are measured again, the first being what the others are held against;
+	// empty means 100 and 300, or 100, 1,000 and 5,000 in the long form.
+	Sizes []int
 	// Kubeconfig leads to a cluster that serves the group already; empty means the local cluster, with servers of its own.
 	Kubeconfig string
 	// Image is the sandboxes' on another cluster: it answers GET /healthz on port 8080. Empty means the sample sandbox's.
@@ -38,7 +42,7 @@ type Options struct {
 
 // Open connects to the cluster, and on the local one starts a server. Close ends it.
 func Open(ctx context.Context, options Options) (*Bench, error) {
-	b := &Bench{full: options.Full, said: options.Said, image: options.Image}
+	b := &Bench{full: options.Full, given: options.Sizes, said: options.Said, image: options.Image}
 	var err error
 	if options.Kubeconfig != "" {
 		if b.Cluster, err = framework.Connect(options.Kubeconfig); err != nil {

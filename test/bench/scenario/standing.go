@@ -28,6 +28,9 @@ const (
 // sizes are how many claims stand when the serial ones are measured again. The first is what the others are held against. The
 // loads bring most of the short form's second.
 func (b *Bench) sizes() []int {
+	if len(b.given) > 0 {
+		return b.given
+	}
 	if b.full {
 		return []int{100, 1000, 5000}
 	}
@@ -44,8 +47,8 @@ type atSize struct {
 }
 
 // playStanding measures the serial ones again and again with ever more claims of one runtime standing, and what those cost by
-// standing.
-func playStanding(ctx context.Context, b *Bench) (out []report.Section, err error) {
+// standing. Where it comes to an end too early, it tells of the sizes that it came to.
+func playStanding(ctx context.Context, b *Bench) (_ []report.Section, err error) {
 	f, err := b.openField(ctx, unlimited)
 	if err != nil {
 		return nil, err
@@ -59,33 +62,48 @@ func playStanding(ctx context.Context, b *Bench) (out []report.Section, err erro
 	costs := report.Section{ID: "standing-costs", Title: "What claims cost by standing",
 		About: "Bound claims of one runtime that nobody uses. The heap is what is alive after a collection; what a claim takes is the growth from the first size to the last, shared out."}
 	var sizes []atSize
+	var loads []report.Section
 	standing := 0
 	for _, size := range b.sizes() {
 		if standing, err = f.fill(ctx, standing, size); err != nil {
-			return nil, err
+			break
 		}
-		at := atSize{claims: standing}
-		for _, do := range []func(context.Context) error{
-			func(ctx context.Context) error { return f.idle(ctx, &at, &costs) },
-			func(ctx context.Context) error { return f.again(ctx, &at) },
-			func(ctx context.Context) error { return f.restart(ctx, &at) },
-		} {
-			if err := do(ctx); err != nil {
-				return nil, err
-			}
+		var at *atSize
+		if at, err = f.at(ctx, standing, &costs); err != nil {
+			break
 		}
-		if sizes = append(sizes, at); len(sizes) > 1 {
+		if sizes = append(sizes, *at); len(sizes) > 1 {
 			continue
 		}
 		b.say("           %d at once, then steadily", b.burst())
-		sections, more, err := f.loads(ctx)
-		if err != nil {
+		var more int
+		if loads, more, err = f.loads(ctx); err != nil {
+			break
+		}
+		standing += more
+	}
+	if len(sizes) == 0 {
+		return nil, err
+	}
+	if len(sizes) > 1 {
+		memoryRows(sizes, &costs)
+	}
+	return append(loads, sizeSection(sizes), costs, startSection(sizes)), err
+}
+
+// at measures with so many claims standing.
+func (f *field) at(ctx context.Context, claims int, costs *report.Section) (*atSize, error) {
+	at := &atSize{claims: claims}
+	for _, do := range []func(context.Context) error{
+		func(ctx context.Context) error { return f.idle(ctx, at, costs) },
+		func(ctx context.Context) error { return f.again(ctx, at) },
+		func(ctx context.Context) error { return f.restart(ctx, at) },
+	} {
+		if err := do(ctx); err != nil {
 			return nil, err
 		}
-		out, standing = append(out, sections...), standing+more
 	}
-	memoryRows(sizes, &costs)
-	return append(out, sizeSection(sizes), costs, startSection(sizes)), nil
+	return at, nil
 }
 
 // fill makes claims until so many stand, and says how many do: more, if there were more.
