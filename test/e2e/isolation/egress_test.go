@@ -1,6 +1,7 @@
 package isolation
 
 import (
+	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -10,7 +11,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/altairalabs/omnia-sandboxes/apis/sandbox/v1alpha1"
 	"github.com/altairalabs/omnia-sandboxes/test/framework"
@@ -29,7 +32,10 @@ func TestEgressAbsent_NothingIsReached(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	s, victim := w.bound(plain, "attacker"), w.bound(plain, "victim")
-	other := w.start(w.namespace, "other", nil)
+	other := w.start(w.namespace, "other", app("other"))
+	published := service(w.namespace, "published", app("other"), port(8080, intstr.FromInt32(8080)))
+	published.Spec.Type = corev1.ServiceTypeNodePort
+	w.Create(t, published)
 	apiserver, err := w.Kube.CoreV1().Services(metav1.NamespaceDefault).Get(t.Context(), "kubernetes", metav1.GetOptions{})
 	require.NoError(t, err)
 	s.shut(t, append(beyond(),
@@ -46,6 +52,7 @@ func TestEgressAbsent_NothingIsReached(t *testing.T) {
 		tcp("no egress: another sandbox' pod", victim.pod.Status.PodIP+":8080"),
 		tcp("no egress: another sandbox' Service", victim.address()),
 		tcp("no egress: another pod of the namespace", other.Status.PodIP+":8080"),
+		tcp("no egress: a NodePort, on the node's address", fmt.Sprintf("%s:%d", w.Info.NodeIP, published.Spec.Ports[0].NodePort)),
 	))
 }
 
