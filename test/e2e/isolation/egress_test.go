@@ -56,13 +56,16 @@ func TestEgressAbsent_NothingIsReached(t *testing.T) {
 	))
 }
 
-// What the network plugin lets by for the sake of NodePorts is reached whatever a policy says.
-func TestEgressAbsent_NoProgramOfTheNodeWithinTheNodePortsRange(t *testing.T) {
+// Some network plugins let by whatever goes to the NodePorts' range of a node, for the sake of Services, also where no Service
+// but a program of the node answers. No policy says otherwise, so that it is the plugin's alone: it is told, and not judged.
+func TestEgressAbsent_WhatThePluginLetsByWithinTheNodePortsRange(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
-	w.bound(plain, "node-port").shut(t, []target{
-		tcp("no egress: a program of the node, on a port within the NodePorts' range", listen(t, w.Info.NodeIP, nodePort)),
-	})
+	s := w.bound(plain, "node-port")
+	below, within := listen(t, w.Info.NodeIP, "0"), listen(t, w.Info.NodeIP, nodePort)
+	s.until(false, s.source(), []target{tcp("", below)}) // its policy is enforced
+	verdict := s.try([]string{"tcp", within, token()})[0]
+	shared.rows.measured("network plugin: a program of the node on port %s, within the NodePorts' range: reached: %t (%s)", nodePort, verdict.Succeeded, verdict.Said)
 }
 
 // beyond is what lies beyond the cluster.
