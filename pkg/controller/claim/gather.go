@@ -7,11 +7,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	omniav1alpha1 "github.com/altairalabs/omnia-sandboxes/apis/omnia/v1alpha1"
 	"github.com/altairalabs/omnia-sandboxes/apis/sandbox/v1alpha1"
+	"github.com/altairalabs/omnia-sandboxes/pkg/controller/classes"
 	"github.com/altairalabs/omnia-sandboxes/pkg/lifecycle"
 )
 
@@ -46,38 +46,7 @@ func (r *Reconciler) runtime(ctx context.Context, reader client.Reader, key type
 	return runtime, nil
 }
 
-// class reads the class that the claim names, of exactly the kind that it names; nil if there is none.
+// class reads the class that the claim names; nil if there is none.
 func (r *Reconciler) class(ctx context.Context, claim *v1alpha1.SandboxClaim) (*v1alpha1.SandboxClassSpec, error) {
-	ref := claim.Spec.ClassRef
-	var object client.Object
-	var spec *v1alpha1.SandboxClassSpec
-	key := client.ObjectKey{Name: ref.Name}
-	if ref.Kind == v1alpha1.ClusterSandboxClassKind {
-		class := &v1alpha1.ClusterSandboxClass{}
-		object, spec = class, &class.Spec
-	} else {
-		class := &v1alpha1.SandboxClass{}
-		object, spec = class, &class.Spec
-		key.Namespace = claim.Namespace
-	}
-	found, err := confirmed(ctx, r.Claims, r.ClaimsLive, key, object)
-	if err != nil {
-		return nil, fmt.Errorf("reading %s %s: %w", ref.Kind, klog.KObj(object), err)
-	}
-	if !found {
-		return nil, nil
-	}
-	return spec, nil
-}
-
-// confirmed reads from the cache, and live what the cache does not have. False means that it does not exist.
-func confirmed(ctx context.Context, cached, live client.Reader, key client.ObjectKey, into client.Object) (bool, error) {
-	err := cached.Get(ctx, key, into)
-	if apierrors.IsNotFound(err) {
-		err = live.Get(ctx, key, into)
-	}
-	if apierrors.IsNotFound(err) {
-		return false, nil
-	}
-	return err == nil, err
+	return classes.Read(ctx, r.Claims, r.ClaimsLive, claim.Namespace, claim.Spec.ClassRef)
 }

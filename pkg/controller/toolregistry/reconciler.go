@@ -19,6 +19,7 @@ import (
 
 	omniav1alpha1 "github.com/altairalabs/omnia-sandboxes/apis/omnia/v1alpha1"
 	"github.com/altairalabs/omnia-sandboxes/apis/sandbox/v1alpha1"
+	"github.com/altairalabs/omnia-sandboxes/pkg/controller/classes"
 	"github.com/altairalabs/omnia-sandboxes/pkg/lifecycle"
 )
 
@@ -92,49 +93,19 @@ func (r *Reconciler) report(registry *omniav1alpha1.ToolRegistry, classes map[v1
 
 // classes reads what the registry's sandboxes name.
 func (r *Reconciler) classes(ctx context.Context, registry *omniav1alpha1.ToolRegistry) (map[v1alpha1.ClassReference]*v1alpha1.SandboxClassSpec, error) {
-	classes := map[v1alpha1.ClassReference]*v1alpha1.SandboxClassSpec{}
+	read := map[v1alpha1.ClassReference]*v1alpha1.SandboxClassSpec{}
 	for _, sandbox := range registry.Spec.Sandboxes {
 		ref := lifecycle.ClassOf(sandbox)
-		if _, read := classes[ref]; read {
+		if _, known := read[ref]; known {
 			continue
 		}
-		class, err := r.class(ctx, registry.Namespace, ref)
+		class, err := classes.Read(ctx, r.Own, r.OwnLive, registry.Namespace, ref)
 		if err != nil {
 			return nil, err
 		}
-		classes[ref] = class
+		read[ref] = class
 	}
-	return classes, nil
-}
-
-// class reads a class of exactly the kind that is named; nil if there is none. What the cache misses is confirmed by a live
-// read: somebody who creates a class and then its registry is not told that the class is missing.
-func (r *Reconciler) class(ctx context.Context, namespace string, ref v1alpha1.ClassReference) (*v1alpha1.SandboxClassSpec, error) {
-	var object client.Object
-	var spec *v1alpha1.SandboxClassSpec
-	key := client.ObjectKey{Name: ref.Name}
-	switch ref.Kind {
-	case v1alpha1.SandboxClassKind:
-		class := &v1alpha1.SandboxClass{}
-		object, spec = class, &class.Spec
-		key.Namespace = namespace
-	case v1alpha1.ClusterSandboxClassKind:
-		class := &v1alpha1.ClusterSandboxClass{}
-		object, spec = class, &class.Spec
-	default:
-		return nil, nil
-	}
-	err := r.Own.Get(ctx, key, object)
-	if apierrors.IsNotFound(err) {
-		err = r.OwnLive.Get(ctx, key, object)
-	}
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil, nil
-	case err != nil:
-		return nil, fmt.Errorf("reading %s %s: %w", ref.Kind, key, err)
-	}
-	return spec, nil
+	return read, nil
 }
 
 // tell tells people that a registry's sandboxes cannot work, and that they can again.
