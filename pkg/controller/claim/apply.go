@@ -69,7 +69,7 @@ func (r *Reconciler) policyPart(w *work) *part {
 		follows: func() bool {
 			followed := policy.DeepCopy()
 			followed.Spec.Egress = stands.Spec.Egress
-			return len(sandbox.AllowedServices(w.claim)) > 0 && sandbox.SameNetworkPolicy(followed, stands)
+			return asksForEgress(w.claim) && sandbox.SameNetworkPolicy(followed, stands)
 		},
 	}
 }
@@ -144,16 +144,28 @@ func (r *Reconciler) apply(ctx context.Context, w *work) (lifecycle.Observed, ti
 	if policyMade {
 		parts = parts[1:]
 	}
+	after, err := r.ensureAll(ctx, w, parts, &seen)
+	if err == nil && after == 0 && seen.Clearing == "" && seen.Rejected == "" {
+		err = r.observe(ctx, claim, service, deployment, &seen)
+	}
+	if err == nil { // also of a sandbox that is not whole: its pod may run
+		err = r.reportIsolation(ctx, w, policy)
+	}
+	return seen, after, err
+}
+
+// ensureAll has the parts stand, in order, up to the first that cannot be had.
+func (r *Reconciler) ensureAll(ctx context.Context, w *work, parts []*part, seen *lifecycle.Observed) (time.Duration, error) {
 	for _, p := range parts {
-		after, err := r.ensure(ctx, w, p, &seen)
+		after, err := r.ensure(ctx, w, p, seen)
 		if err != nil {
-			return seen, 0, fmt.Errorf("applying %s %s/%s: %w", p.kind, p.built.GetNamespace(), p.built.GetName(), err)
+			return 0, fmt.Errorf("applying %s %s/%s: %w", p.kind, p.built.GetNamespace(), p.built.GetName(), err)
 		}
 		if after > 0 || seen.Clearing != "" || seen.Rejected != "" {
-			return seen, after, nil
+			return after, nil
 		}
 	}
-	return seen, 0, errors.Join(r.observe(ctx, claim, service, deployment, &seen), r.reportIsolation(ctx, w, policy))
+	return 0, nil
 }
 
 // ensure has one object stand as it was built, or notes in seen why it does not, with when to look again if no event will tell.

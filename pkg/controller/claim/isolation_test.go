@@ -86,6 +86,14 @@ func TestIsolationWeakened_OnlyByWhatSelectsTheSandboxAndAllowsMore(t *testing.T
 	}
 }
 
+// A pod may run beside somebody else's Service of its name, or wait for its quota: it is as open as any.
+func TestIsolationWeakened_IsToldOfASandboxThatIsNotWhole(t *testing.T) {
+	w := newWorld(t, newClaim(), wideOpen(), somebodyElses())
+	w.settle()
+	require.Equal(t, v1alpha1.ReasonNameTaken, w.ready().Reason)
+	assert.NotNil(t, w.condition(v1alpha1.ConditionIsolationWeakened))
+}
+
 func TestIsolationOfAFailedClaim_TellsNothing(t *testing.T) {
 	w := newWorld(t, newClaim(), wideOpen())
 	w.settle()

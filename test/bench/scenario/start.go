@@ -44,7 +44,7 @@ func (f *field) restart(ctx context.Context, at *atSize) error {
 		if _, err := f.Servers.Add(ctx); err != nil {
 			return err
 		}
-	} else if err := f.Servers.List[1].Start(ctx); err != nil {
+	} else if err := errors.Join(f.Servers.List[1].Start(ctx), f.Servers.List[1].AddEndpoint(ctx)); err != nil {
 		return err
 	}
 	follower := f.Servers.List[1]
@@ -60,7 +60,7 @@ func (f *field) restart(ctx context.Context, at *atSize) error {
 		return err
 	}
 	at.started.takenOver = append(at.started.takenOver, took)
-	return nil
+	return follower.RemoveEndpoint(ctx) // else the aggregator goes on to try it
 }
 
 // startAlone starts the only server.
@@ -81,7 +81,7 @@ func (f *field) startAlone(ctx context.Context, server *framework.Server, at *at
 		return err
 	}
 	at.started.bound = append(at.started.bound, time.Since(began))
-	return errors.Join(<-ended, f.end(ctx, session))
+	return errors.Join(<-ended, f.untilEnded(ctx, session))
 }
 
 // failover ends the leader, and gives how long it takes until the other server has made a new claim Bound.
@@ -107,7 +107,7 @@ func (f *field) failover(ctx context.Context, other *framework.Server, end func(
 		return 0, err
 	}
 	took := time.Since(began)
-	return took, f.end(ctx, session)
+	return took, f.untilEnded(ctx, session)
 }
 
 // untilAcquired acquires as soon as the server can be asked.
@@ -121,6 +121,21 @@ func (f *field) untilAcquired(ctx context.Context, agent versioned.Interface, se
 		}
 		if pause(ctx, askAgain) != nil {
 			return fmt.Errorf("no server came to be of use: %w", err)
+		}
+	}
+}
+
+// untilEnded ends a session as soon as the group is served: the aggregator takes a while to hear of a server that has gone.
+func (f *field) untilEnded(ctx context.Context, session string) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	defer cancel()
+	for {
+		err := f.end(ctx, session)
+		if err == nil {
+			return nil
+		}
+		if pause(ctx, 100*time.Millisecond) != nil {
+			return err
 		}
 	}
 }
