@@ -1,6 +1,7 @@
 package isolation
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/url"
@@ -37,11 +38,12 @@ func sends(token string, every time.Duration) []string {
 }
 
 // A pod's process may start before the network plugin knows the pod. How long that lasts is the plugin's: it is measured,
-// one pod after the other and beside nothing else that runs, and only that it ends is judged.
+// beside nothing else that runs, and only that it ends is judged.
 func TestWindow_BetweenAPodsStartAndItsPolicy_Ends(t *testing.T) {
-	told, held := token(), token()
+	told, burst, held := token(), token(), token()
 	w := newWorld(t, map[string]change{
-		"sending": func(s *v1alpha1.SandboxClassSpec) { s.Args = sends(told, 5*time.Millisecond) },
+		"sending":  func(s *v1alpha1.SandboxClassSpec) { s.Args = sends(told, 5*time.Millisecond) },
+		"bursting": func(s *v1alpha1.SandboxClassSpec) { s.Args = sends(burst, 20*time.Millisecond) },
 		"holding": func(s *v1alpha1.SandboxClassSpec) {
 			s.Args = []string{"serve", "-http", "8080", "-hold", shared.outside.Address, "-token", held}
 		},
@@ -49,26 +51,55 @@ func TestWindow_BetweenAPodsStartAndItsPolicy_Ends(t *testing.T) {
 	p := prove(t, "window: a pod that starts before the network plugin knows it is shut in")
 	w.start(w.namespace, "bare", nil, sends(told, 100*time.Millisecond)...)
 	history := w.Record(t, w.namespace)
+	var alone, together []window
+	for i := range windows {
+		alone = append(alone, w.windowOf(history, w.bound("sending", fmt.Sprintf("alone-%d", i)), told))
+	}
+	var names []string
+	for i := range windows {
+		names = append(names, w.waits("bursting", fmt.Sprintf("together-%d", i)))
+	}
+	for _, name := range names {
+		claim := w.Claim(t, w.namespace, name, framework.Bound)
+		together = append(together, w.windowOf(history, &sandbox{world: w, claim: claim, pod: w.podOf(claim)}, burst))
+	}
+	for how, seen := range map[string][]window{"one after the other": alone, "all at once": together} {
+		worst := slices.MaxFunc(seen, func(a, b window) int { return cmp.Compare(a.ended, b.ended) })
+		p.attempted(worst.ended < shutIn, "of %d sandboxes, started %s, the last is heard for %s after its process' start", windows, how, worst.ended.Round(time.Millisecond))
+		shared.rows.measured("window, %d sandboxes, started %s: %s", windows, how, figures(seen))
+	}
+	p.controlled(lasted(w.heardFrom(told, "bare")) > shutIn, "a bare pod of the same image is heard for longer than %s", shutIn)
+	w.measureHolders(held)
+}
+
+// window is how long after its process' start a sandbox was still heard, and when it was Bound.
+type window struct{ ended, bound time.Duration }
+
+// windowOf measures the window of a sandbox that was just started, and deletes it.
+func (w *world) windowOf(history *framework.History, s *sandbox, token string) window {
+	w.t.Helper()
+	var seen window
+	if heard := w.untilSilent(token, hostname(s.pod.Name)); len(heard) > 0 {
+		seen = window{lasted(heard), firstBound(history, s.claim.Name).Sub(heard[0].Started)}
+	}
+	require.NoError(w.t, w.Sandbox.SandboxV1alpha1().SandboxClaims(w.namespace).Delete(w.t.Context(), s.claim.Name, metav1.DeleteOptions{}))
+	return seen
+}
+
+// figures are what was seen in a line. Whoever was never heard had no window.
+func figures(seen []window) string {
 	var ended, bound []time.Duration
 	beyond := 0
-	for i := range windows {
-		s := w.bound("sending", fmt.Sprintf("window-%d", i))
-		heard := w.untilSilent(told, hostname(s.pod.Name))
-		at := time.Duration(0)
-		if len(heard) > 0 {
-			at = firstBound(history, s.claim.Name).Sub(heard[0].Started)
+	for _, one := range seen {
+		ended = append(ended, one.ended)
+		if one.ended > 0 {
+			bound = append(bound, one.bound)
 		}
-		ended, bound = append(ended, lasted(heard)), append(bound, at)
-		if lasted(heard) > at {
+		if one.ended > one.bound {
 			beyond++
 		}
-		require.NoError(t, w.Sandbox.SandboxV1alpha1().SandboxClaims(w.namespace).Delete(t.Context(), s.claim.Name, metav1.DeleteOptions{}))
 	}
-	p.attempted(slices.Max(ended) < shutIn, "of %d sandboxes the last is heard for %s after its process' start", windows, slices.Max(ended).Round(time.Millisecond))
-	p.controlled(lasted(w.heardFrom(told, "bare")) > shutIn, "a bare pod of the same image is heard for longer than %s", shutIn)
-	shared.rows.measured("window, %d sandboxes: heard outside until %s after the process' start; Bound %s after it; %d of them were heard after Bound",
-		windows, spread(ended), spread(bound), beyond)
-	w.measureHolders(held)
+	return fmt.Sprintf("heard outside until %s after the process' start; Bound %s after it; %d of them were heard after Bound", spread(ended), spread(bound), beyond)
 }
 
 // heardFrom is what arrived outside with a token and a pod's host name.
