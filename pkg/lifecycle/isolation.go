@@ -26,7 +26,7 @@ type Widening struct {
 }
 
 // EgressResolved says whether a sandbox may reach all that its class's egress asks for; false if it asks for nothing, and
-// there is nothing to tell. It tells of all faults, with the first one's reason.
+// there is nothing to tell but the condition's type. It tells of all faults, with the first one's reason.
 func EgressResolved(asks bool, faults []Fault) (metav1.Condition, bool) {
 	told := metav1.Condition{Type: v1alpha1.ConditionEgressResolved, Status: metav1.ConditionTrue,
 		Reason: v1alpha1.ReasonEgressAllowed, Message: "the sandbox may reach what its class's egress names, and nothing else"}
@@ -41,7 +41,7 @@ func EgressResolved(asks bool, faults []Fault) (metav1.Condition, bool) {
 }
 
 // IsolationWeakened names the NetworkPolicies that allow a sandbox more than its own; false if there are none, and there is
-// nothing to tell.
+// nothing to tell but the condition's type.
 func IsolationWeakened(others []Widening) (metav1.Condition, bool) {
 	var words []string
 	for _, other := range others {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/altairalabs/omnia-sandboxes/hack/image"
+	"github.com/altairalabs/omnia-sandboxes/pkg/sandbox"
 )
 
 const (
@@ -118,6 +119,8 @@ func (c *Cluster) uninstall(ctx context.Context, overlay string) error {
 		// A group that is not served any more holds up the deletion of every namespace, so it goes before its server.
 		{"delete", "apiservice", APIServiceName},
 		{"delete", "--kustomize", filepath.Join(c.Root, overlay), "--ignore-not-found"},
+		// The server itself would have removed these within seconds after the last sandbox.
+		{"delete", "networkpolicies", "--all-namespaces", "--field-selector", "metadata.name=" + sandbox.FloorName},
 	} {
 		if _, err := c.Kubectl(ctx, step...); err != nil {
 			return fmt.Errorf("uninstalling: %w", err)

@@ -91,21 +91,21 @@ func (r *Reconciler) reportIsolation(ctx context.Context, w *work, policy *part)
 	if err != nil {
 		return err
 	}
-	r.setCondition(w.claim, v1alpha1.ConditionEgressResolved)(lifecycle.EgressResolved(asksForEgress(w.claim), w.reach.faults))
-	r.setCondition(w.claim, v1alpha1.ConditionIsolationWeakened)(lifecycle.IsolationWeakened(widenings))
+	resolved, tells := lifecycle.EgressResolved(asksForEgress(w.claim), w.reach.faults)
+	r.setCondition(w.claim, resolved, tells)
+	weakened, tells := lifecycle.IsolationWeakened(widenings)
+	r.setCondition(w.claim, weakened, tells)
 	return nil
 }
 
-// setCondition sets a condition of a type, or takes it away where there is nothing to tell.
-func (r *Reconciler) setCondition(claim *v1alpha1.SandboxClaim, kind string) func(metav1.Condition, bool) {
-	return func(told metav1.Condition, tells bool) {
-		if !tells {
-			apimeta.RemoveStatusCondition(&claim.Status.Conditions, kind)
-			return
-		}
-		told.ObservedGeneration, told.LastTransitionTime = claim.Generation, metav1.Time{Time: r.Clock.Now()}
-		apimeta.SetStatusCondition(&claim.Status.Conditions, told)
+// setCondition sets a condition, or takes it away where there is nothing to tell.
+func (r *Reconciler) setCondition(claim *v1alpha1.SandboxClaim, told metav1.Condition, tells bool) {
+	if !tells {
+		apimeta.RemoveStatusCondition(&claim.Status.Conditions, told.Type)
+		return
 	}
+	told.ObservedGeneration, told.LastTransitionTime = claim.Generation, metav1.Time{Time: r.Clock.Now()}
+	apimeta.SetStatusCondition(&claim.Status.Conditions, told)
 }
 
 // claimsConcerned gives the claims whose sandboxes a NetworkPolicy may select. What it selects by a label that only pods have is
