@@ -2,7 +2,6 @@ package claim
 
 import (
 	"fmt"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -126,9 +125,7 @@ func (r *Reconciler) tell(regarding, related *corev1.ObjectReference, kind, reas
 	if regarding == nil {
 		return
 	}
-	if len(note) > longestNote {
-		note = strings.ToValidUTF8(note[:longestNote-len("…")], "") + "…"
-	}
+	note = lifecycle.Clip(note, longestNote)
 	if related == nil { // a nil pointer in an interface is not nil
 		r.Events.Eventf(regarding, nil, kind, reason, action, "%s", note)
 		return
