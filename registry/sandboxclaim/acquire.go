@@ -198,13 +198,10 @@ func servable(registry *omniav1alpha1.ToolRegistry, declared omniav1alpha1.Regis
 	return nil
 }
 
-// classOf is the class of a declared sandbox, which may leave out its kind as a claim may.
+// classOf is the class of a declared sandbox.
 func classOf(declared omniav1alpha1.RegistrySandbox) sandbox.ClassReference {
-	ref := sandbox.ClassReference{Name: declared.ClassRef.Name, Kind: sandbox.ClassKind(declared.ClassRef.Kind)}
-	if ref.Kind == "" {
-		ref.Kind = sandbox.SandboxClassKind
-	}
-	return ref
+	ref := lifecycle.ClassOf(declared)
+	return sandbox.ClassReference{Name: ref.Name, Kind: sandbox.ClassKind(ref.Kind)}
 }
 
 // answer is what the caller is told of the claim as it stands.

@@ -52,26 +52,33 @@ func (p *part) ownerOf(claim *v1alpha1.SandboxClaim) sandbox.Owner {
 	return sandbox.OwnerOf(claim, p.stands)
 }
 
-func (r *Reconciler) policyPart(w *work) *part {
-	policy, stands := sandbox.NetworkPolicy(w.claim, w.reach.rules), &networkingv1.NetworkPolicy{}
+// networkPolicyPart leaves what stands in the NetworkPolicy that is given.
+func networkPolicyPart(policy, stands *networkingv1.NetworkPolicy) *part {
 	return &part{
-		fresh: func(ctx context.Context) error {
-			reach, err := r.reachOf(ctx, r.HostLive, w.claim)
-			if err == nil {
-				w.reach, policy.Spec.Egress = reach, reach.rules
-			}
-			return err
-		},
 		kind: "NetworkPolicy", built: policy, stands: stands,
 		take: func() { *stands = *policy },
 		same: func() bool { return sandbox.SameNetworkPolicy(policy, stands) },
 		mend: func() { stands.Spec = policy.Spec },
-		follows: func() bool {
-			followed := policy.DeepCopy()
-			followed.Spec.Egress = stands.Spec.Egress
-			return asksForEgress(w.claim) && sandbox.SameNetworkPolicy(followed, stands)
-		},
 	}
+}
+
+// policyPart is the sandbox's own policy, which follows the Services that its class allows.
+func (r *Reconciler) policyPart(w *work) *part {
+	policy, stands := sandbox.NetworkPolicy(w.claim, w.reach.rules), &networkingv1.NetworkPolicy{}
+	p := networkPolicyPart(policy, stands)
+	p.fresh = func(ctx context.Context) error {
+		reach, err := r.reachOf(ctx, r.HostLive, w.claim)
+		if err == nil {
+			w.reach, policy.Spec.Egress = reach, reach.rules
+		}
+		return err
+	}
+	p.follows = func() bool {
+		followed := policy.DeepCopy()
+		followed.Spec.Egress = stands.Spec.Egress
+		return asksForEgress(w.claim) && sandbox.SameNetworkPolicy(followed, stands)
+	}
+	return p
 }
 
 // deploymentPart leaves what stands in the Deployment that is given.

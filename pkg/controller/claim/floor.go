@@ -5,7 +5,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -17,19 +16,15 @@ import (
 // floorPart is what the sandboxes of a namespace have in common: it stands before the first of them has a pod, and until the
 // last one's has gone.
 func floorPart(claim *v1alpha1.SandboxClaim) *part {
-	floor, stands := sandbox.Floor(claim.Namespace), &networkingv1.NetworkPolicy{}
-	return &part{
-		kind: "NetworkPolicy", built: floor, stands: stands,
-		take: func() { *stands = *floor },
-		same: func() bool { return equality.Semantic.DeepEqual(floor.Spec, stands.Spec) },
-		mend: func() { stands.Spec = floor.Spec },
-		owner: func() sandbox.Owner {
-			if sandbox.IsFloor(stands) {
-				return sandbox.Own
-			}
-			return sandbox.Foreign
-		},
+	stands := &networkingv1.NetworkPolicy{}
+	p := networkPolicyPart(sandbox.Floor(claim.Namespace), stands)
+	p.owner = func() sandbox.Owner {
+		if sandbox.IsFloor(stands) {
+			return sandbox.Own
+		}
+		return sandbox.Foreign
 	}
+	return p
 }
 
 // sweepFloors removes the floors of namespaces in which there is neither a claim nor a sandbox's pod. Where a claim comes in
@@ -45,9 +40,15 @@ func (r *Reconciler) sweepFloors(ctx context.Context) {
 		claimed.Insert(keyOf(runtime).Namespace)
 	}
 	for _, floor := range floors {
+		if claimed.Has(floor.Namespace) {
+			continue
+		}
 		var pods corev1.PodList
-		if err := r.Host.List(ctx, &pods, client.InNamespace(floor.Namespace), client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency); err != nil ||
-			len(pods.Items) > 0 || claimed.Has(floor.Namespace) {
+		if err := r.Host.List(ctx, &pods, client.InNamespace(floor.Namespace), client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency); err != nil {
+			klog.FromContext(ctx).Error(err, "Looking for sandboxes above a floor", "networkPolicy", klog.KObj(floor))
+			continue
+		}
+		if len(pods.Items) > 0 {
 			continue
 		}
 		if err := r.Host.Delete(ctx, floor, asRead(floor)); client.IgnoreNotFound(err) != nil {

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -52,19 +51,23 @@ func (r *Reconciler) widenings(ctx context.Context, claim *v1alpha1.SandboxClaim
 		}
 		others = append(others, some...)
 	}
-	if len(others) == 0 {
-		return nil, nil
-	}
-	labels, err := r.podLabels(ctx, claim)
-	if err != nil {
-		return nil, err
-	}
+	var labels map[string]string // of the pods; read where a policy allows more, which few do
 	var out []lifecycle.Widening
 	for _, other := range others {
-		if other.Namespace != claim.Namespace || other.Name == claim.Status.SandboxName || !sandbox.Selects(other, claim, labels) {
+		if other.Namespace != claim.Namespace || other.Name == claim.Status.SandboxName {
 			continue
 		}
-		if ingress, egress := sandbox.Widens(&other.Spec, own); ingress || egress {
+		ingress, egress := sandbox.Widens(&other.Spec, own)
+		if !ingress && !egress {
+			continue
+		}
+		if labels == nil {
+			var err error
+			if labels, err = r.podLabels(ctx, claim); err != nil {
+				return nil, err
+			}
+		}
+		if sandbox.Selects(other, claim, labels) {
 			out = append(out, lifecycle.Widening{Policy: other.Name, Ingress: ingress, Egress: egress})
 		}
 	}
@@ -74,13 +77,13 @@ func (r *Reconciler) widenings(ctx context.Context, claim *v1alpha1.SandboxClaim
 
 // podLabels are the labels of a sandbox's pods, of which a cluster's admission may have added some.
 func (r *Reconciler) podLabels(ctx context.Context, claim *v1alpha1.SandboxClaim) (map[string]string, error) {
-	var pods corev1.PodList
-	if err := r.Host.List(ctx, &pods, client.InNamespace(claim.Namespace), client.MatchingFields{podsByClaim: string(claim.UID)}, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("listing the sandbox's pods: %w", err)
+	pods, err := r.podsOf(ctx, claim)
+	if err != nil {
+		return nil, err
 	}
 	out := map[string]string{}
-	for i := range pods.Items {
-		maps.Copy(out, pods.Items[i].Labels)
+	for i := range pods {
+		maps.Copy(out, pods[i].Labels)
 	}
 	return out, nil
 }

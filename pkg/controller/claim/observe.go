@@ -77,13 +77,13 @@ func (r *Reconciler) routed(ctx context.Context, service *corev1.Service) (bool,
 
 // observePod notes what the newest living pod waits for.
 func (r *Reconciler) observePod(ctx context.Context, claim *v1alpha1.SandboxClaim, seen *lifecycle.Observed) error {
-	var pods corev1.PodList
-	if err := r.Host.List(ctx, &pods, client.InNamespace(claim.Namespace), client.MatchingFields{podsByClaim: string(claim.UID)}, client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("listing the sandbox's pods: %w", err)
+	pods, err := r.podsOf(ctx, claim)
+	if err != nil {
+		return err
 	}
 	var newest *corev1.Pod
-	for i := range pods.Items {
-		pod := &pods.Items[i]
+	for i := range pods {
+		pod := &pods[i]
 		if living(pod) && (newest == nil || newest.CreationTimestamp.Before(&pod.CreationTimestamp)) {
 			newest = pod
 		}
@@ -92,6 +92,15 @@ func (r *Reconciler) observePod(ctx context.Context, claim *v1alpha1.SandboxClai
 		seen.Pod = observedPod(newest)
 	}
 	return nil
+}
+
+// podsOf gives the sandbox's pods as the cache has them, which are only read.
+func (r *Reconciler) podsOf(ctx context.Context, claim *v1alpha1.SandboxClaim) ([]corev1.Pod, error) {
+	var pods corev1.PodList
+	if err := r.Host.List(ctx, &pods, client.InNamespace(claim.Namespace), client.MatchingFields{podsByClaim: string(claim.UID)}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing the sandbox's pods: %w", err)
+	}
+	return pods.Items, nil
 }
 
 // living says whether a pod may still become the sandbox: one that ends or has ended, evicted say, is replaced.

@@ -16,6 +16,8 @@ const (
 	startTurns = 2
 	// askAgain is how soon a server that does not answer yet is asked again.
 	askAgain = 5 * time.Millisecond
+	// askSeldom is the same where nothing is measured.
+	askSeldom = 100 * time.Millisecond
 )
 
 // started is how long servers took to be of use again.
@@ -112,30 +114,28 @@ func (f *field) failover(ctx context.Context, other *framework.Server, end func(
 
 // untilAcquired acquires as soon as the server can be asked.
 func (f *field) untilAcquired(ctx context.Context, agent versioned.Interface, session string) error {
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
-	defer cancel()
-	for {
+	return untilServed(ctx, askAgain, func(ctx context.Context) error {
 		_, err := f.acquire(ctx, agent, session, f.place())
-		if err == nil {
-			return nil
-		}
-		if pause(ctx, askAgain) != nil {
-			return fmt.Errorf("no server came to be of use: %w", err)
-		}
-	}
+		return err
+	})
 }
 
 // untilEnded ends a session as soon as the group is served: the aggregator takes a while to hear of a server that has gone.
 func (f *field) untilEnded(ctx context.Context, session string) error {
+	return untilServed(ctx, askSeldom, func(ctx context.Context) error { return f.end(ctx, session) })
+}
+
+// untilServed does what a server must serve, again and again until it does.
+func untilServed(ctx context.Context, every time.Duration, do func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
 	for {
-		err := f.end(ctx, session)
+		err := do(ctx)
 		if err == nil {
 			return nil
 		}
-		if pause(ctx, 100*time.Millisecond) != nil {
-			return err
+		if pause(ctx, every) != nil {
+			return fmt.Errorf("no server came to be of use: %w", err)
 		}
 	}
 }

@@ -88,10 +88,7 @@ func TestEgressAllowedServices_TheirPodsAndPortsAlone(t *testing.T) {
 // reaches proves that a sandbox reaches what its class allows, and that the class is why: one without it does not.
 func (s *sandbox) reaches(t testing.TB, without *sandbox, targets []target) {
 	t.Helper()
-	var proofs []*proof
-	for _, target := range targets {
-		proofs = append(proofs, prove(t, target.promise))
-	}
+	proofs := proveEach(t, targets)
 	for i, v := range s.until(true, s.source(), targets) {
 		proofs[i].attempted(v.Succeeded, "%s", describe("in the sandbox", v))
 	}

@@ -109,25 +109,38 @@ func (w *world) open() (name string, shut func()) {
 	}
 }
 
-// shut proves of each target that a sandbox does not reach it and nothing of the attempt is heard outside, while the same
-// attempt from the same sandbox succeeds once somebody's policy opens it.
-func (s *sandbox) shut(t testing.TB, targets []target) {
+// proveEach begins a row for each target.
+func proveEach(t testing.TB, targets []target) []*proof {
 	t.Helper()
 	var proofs []*proof
 	for _, target := range targets {
 		proofs = append(proofs, prove(t, target.promise))
 	}
-	from := s.source()
-	s.until(false, from, targets) // Now the policy holds, and what is tried once more is judged.
-	verdicts, tokens := s.all(from, targets)
+	return proofs
+}
+
+// unreached begins a row for each target, by the attempt that must fail and of which nothing must be heard outside.
+func (s *sandbox) unreached(t testing.TB, targets []target) []*proof {
+	t.Helper()
+	proofs := proveEach(t, targets)
+	s.until(false, s.source(), targets) // Now the policy holds, and what is tried once more is judged.
+	verdicts, tokens := s.all(s.source(), targets)
 	for i, v := range verdicts {
 		proofs[i].denied("in the sandbox", v)
 		if heard := s.heard(tokens[i]); len(heard) > 0 {
 			proofs[i].attempted(false, "heard outside: %+v", heard)
 		}
 	}
+	return proofs
+}
+
+// shut proves of each target that a sandbox does not reach it and nothing of the attempt is heard outside, while the same
+// attempt from the same sandbox succeeds once somebody's policy opens it.
+func (s *sandbox) shut(t testing.TB, targets []target) {
+	t.Helper()
+	proofs := s.unreached(t, targets)
 	_, shut := s.open()
-	for i, v := range s.until(true, from, targets) {
+	for i, v := range s.until(true, s.source(), targets) {
 		proofs[i].allowed("the same, with a policy that opens it", v)
 	}
 	shut()
