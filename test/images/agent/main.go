@@ -10,11 +10,9 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"os"
-	"os/signal"
-	"strings"
-	"syscall"
 	"time"
+
+	"github.com/altairalabs/omnia-sandboxes/test/images/program"
 )
 
 const dialTimeout = 3 * time.Second
@@ -31,29 +29,13 @@ const usage = `usage: agent <command> [flags]
 agent <command> -h tells of its flags.
 `
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
-	defer stop()
-	if err := run(ctx, os.Args[1:]); err != nil && !errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintln(os.Stderr, "agent:", err)
-		stop()
-		os.Exit(1)
-	}
-}
+func main() { program.Main("agent", run) }
 
 func run(ctx context.Context, args []string) error {
-	if len(args) == 0 {
-		return errors.New("no command; " + strings.TrimSpace(usage))
-	}
-	commands := map[string]func(context.Context, []string) error{
+	return program.Commands{
 		"play": play, "acquire": acquire, "call": call, "dial": dial, "listen": listen,
 		"sleep": func(ctx context.Context, _ []string) error { <-ctx.Done(); return nil },
-	}
-	command, ok := commands[args[0]]
-	if !ok {
-		return fmt.Errorf("unknown command %q\n%s", args[0], usage)
-	}
-	return command(ctx, args[1:])
+	}.Run(ctx, usage, args)
 }
 
 func dial(ctx context.Context, args []string) error {
@@ -91,10 +73,5 @@ func answer(ctx context.Context, listener net.Listener) error {
 	server := &http.Server{ReadHeaderTimeout: 5 * time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprintln(w, "hello")
 	})}
-	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
-	defer stop()
-	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return nil
+	return program.Serve(ctx, listener, server)
 }

@@ -5,14 +5,10 @@ package main
 
 import (
 	"context"
-	"errors"
-	"flag"
-	"fmt"
 	"os"
-	"os/signal"
-	"strings"
-	"syscall"
 	"time"
+
+	"github.com/altairalabs/omnia-sandboxes/test/images/program"
 )
 
 // started is when this process began, as near as a program of its own can tell.
@@ -29,28 +25,12 @@ const usage = `usage: attacker <command>
 attacker serve -h and attacker outside -h tell of their flags.
 `
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
-	defer stop()
-	if err := run(ctx, os.Args[1:]); err != nil && !errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintln(os.Stderr, "attacker:", err)
-		stop()
-		os.Exit(1)
-	}
-}
+func main() { program.Main("attacker", run) }
 
 func run(ctx context.Context, args []string) error {
-	if len(args) == 0 {
-		return errors.New("no command; " + strings.TrimSpace(usage))
-	}
-	commands := map[string]func(context.Context, []string) error{
+	return program.Commands{
 		"serve": serve, "outside": outside, "allocate": allocate,
 		"try":  func(ctx context.Context, args []string) error { return try(ctx, os.Stdout, args) },
 		"noop": func(context.Context, []string) error { return nil },
-	}
-	command, ok := commands[args[0]]
-	if !ok {
-		return fmt.Errorf("unknown command %q\n%s", args[0], usage)
-	}
-	return command(ctx, args[1:])
+	}.Run(ctx, usage, args)
 }

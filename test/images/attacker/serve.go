@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
 	"net"
@@ -17,6 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/altairalabs/omnia-sandboxes/test/images/attacker/report"
+	"github.com/altairalabs/omnia-sandboxes/test/images/program"
 )
 
 const headerTimeout = 5 * time.Second
@@ -91,11 +91,5 @@ func serveHTTP(ctx context.Context, address string, handler http.Handler, state 
 }
 
 func serveOn(ctx context.Context, listener net.Listener, handler http.Handler, state func(net.Conn, http.ConnState)) error {
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: headerTimeout, ConnState: state}
-	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
-	defer stop()
-	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return nil
+	return program.Serve(ctx, listener, &http.Server{Handler: handler, ReadHeaderTimeout: headerTimeout, ConnState: state})
 }
