@@ -56,6 +56,9 @@ type Config struct {
 	Namespace string
 	// Resolver is who answers as the cluster's DNS, for the classes that allow it.
 	Resolver []sandbox.DNSPeer
+	// Confirm gives an error if claims may be missing because their store is not the one that it was. It is asked before anything of
+	// a claim that is not found is removed; nil never objects.
+	Confirm func(context.Context) error
 	// Clock tells the time that claims live by.
 	Clock clock.WithTicker
 }
@@ -117,7 +120,7 @@ func runOnce(ctx context.Context, cfg Config) error {
 	if err := manager.Add(claims); err != nil {
 		return fmt.Errorf("adding our own group to the manager: %w", err)
 	}
-	if err := claim.Add(ctx, manager, claims, claim.Options{Clock: cfg.Clock, NewQueue: queueOn(cfg.Clock), Resolver: cfg.Resolver}); err != nil {
+	if err := claim.Add(ctx, manager, claims, claim.Options{Clock: cfg.Clock, NewQueue: queueOn(cfg.Clock), Resolver: cfg.Resolver, Confirm: cfg.Confirm}); err != nil {
 		return err
 	}
 	if err := toolregistry.Add(ctx, manager, claims, toolregistry.Options{Clock: cfg.Clock, NewQueue: queueOn(cfg.Clock)}); err != nil {

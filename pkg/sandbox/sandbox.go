@@ -10,8 +10,6 @@ import (
 	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"github.com/altairalabs/omnia-sandboxes/apis/sandbox/v1alpha1"
@@ -62,7 +60,8 @@ func IsBuiltLabel(key string) bool {
 	return false
 }
 
-// meta is what the three objects have in common: the claim owns them, so deleting it removes them.
+// meta is what the three objects have in common: the claim owns them, so deleting it removes them. Where they stand, Keep
+// adds who keeps them meanwhile.
 func meta(claim *v1alpha1.SandboxClaim) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Namespace: claim.Namespace,
@@ -82,64 +81,6 @@ func Addresses(claim *v1alpha1.SandboxClaim, clusterIP string) map[string]string
 		out[p.Name] = net.JoinHostPort(clusterIP, strconv.Itoa(int(p.Port)))
 	}
 	return out
-}
-
-// Owner says whose an object is.
-type Owner int
-
-const (
-	// Foreign means that the object is somebody else's: never adopted, never overwritten, never deleted.
-	Foreign Owner = iota
-	// Own means that the object is this claim's.
-	Own
-	// Predecessor means that the object is an earlier claim's of the same name: to be cleared away, never adopted.
-	Predecessor
-)
-
-// String names the owner for a log.
-func (o Owner) String() string {
-	return [...]string{"Foreign", "Own", "Predecessor"}[o]
-}
-
-// OwnerOf says whose an object that bears the sandbox's name is.
-func OwnerOf(claim *v1alpha1.SandboxClaim, object metav1.Object) Owner {
-	ref := controllingClaim(object)
-	switch {
-	case ref == nil, ref.Name != claim.Name:
-		return Foreign
-	case ref.UID == claim.UID:
-		return Own
-	}
-	return Predecessor
-}
-
-// ClaimOf is the name of the claim that controls an object; empty if none does.
-func ClaimOf(object metav1.Object) string {
-	if ref := controllingClaim(object); ref != nil {
-		return ref.Name
-	}
-	return ""
-}
-
-// ClaimUIDOf is the UID of the claim that controls an object, be that claim still there or not; empty if none does.
-func ClaimUIDOf(object metav1.Object) types.UID {
-	if ref := controllingClaim(object); ref != nil {
-		return ref.UID
-	}
-	return ""
-}
-
-// controllingClaim is the reference to the claim that controls an object, in whatever version of the group it was
-// written; nil if none does.
-func controllingClaim(object metav1.Object) *metav1.OwnerReference {
-	ref := metav1.GetControllerOfNoCopy(object)
-	if ref == nil || ref.Kind != claimKind {
-		return nil
-	}
-	if version, err := schema.ParseGroupVersion(ref.APIVersion); err != nil || version.Group != v1alpha1.GroupName {
-		return nil
-	}
-	return ref
 }
 
 func class(claim *v1alpha1.SandboxClaim) *v1alpha1.SandboxClassSpec {

@@ -102,24 +102,6 @@ func TestDefaultReadinessDialsTheFirstPort(t *testing.T) {
 	assert.EqualValues(t, 10, probe.FailureThreshold)
 }
 
-func TestOwnerOf(t *testing.T) {
-	claim := claimOf(plain())
-	object := func(change func(*metav1.OwnerReference)) *corev1.Service {
-		s := Service(claim)
-		change(&s.OwnerReferences[0])
-		return s
-	}
-	assert.Equal(t, Own, OwnerOf(claim, object(func(*metav1.OwnerReference) {})))
-	assert.Equal(t, Predecessor, OwnerOf(claim, object(func(r *metav1.OwnerReference) { r.UID = "earlier" })))
-	assert.Equal(t, Foreign, OwnerOf(claim, object(func(r *metav1.OwnerReference) { r.Name = "another" })))
-	assert.Equal(t, Foreign, OwnerOf(claim, object(func(r *metav1.OwnerReference) { r.Kind = "Sandbox" })))
-	assert.Equal(t, Foreign, OwnerOf(claim, object(func(r *metav1.OwnerReference) { r.Controller = nil })))
-	assert.Equal(t, Foreign, OwnerOf(claim, object(func(r *metav1.OwnerReference) { r.APIVersion = "extensions.agents.x-k8s.io/v1alpha1" })),
-		"other projects have SandboxClaims too")
-	assert.Equal(t, Own, OwnerOf(claim, object(func(r *metav1.OwnerReference) { r.APIVersion = "sandbox.omnia/v1" })), "a later version of ours wrote it")
-	assert.Equal(t, Foreign, OwnerOf(claim, &corev1.Service{}))
-}
-
 // defaulted is a Deployment as the API server would store it: what is built, with its own defaults in the open fields.
 func defaulted(d *appsv1.Deployment) *appsv1.Deployment {
 	d = d.DeepCopy()

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apiserver/pkg/storage"
 	"k8s.io/apiserver/pkg/storage/names"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/altairalabs/omnia-sandboxes/apis/sandbox"
@@ -37,6 +38,8 @@ var (
 	_ rest.RESTUpdateStrategy  = strategy{}
 	_ rest.RESTDeleteStrategy  = strategy{}
 	_ rest.ResetFieldsStrategy = strategy{}
+
+	_ rest.RESTGracefulDeleteStrategy = strategy{}
 
 	_ rest.DeclarativeValidationStrategy = strategy{}
 	_ rest.DeclarativeValidationStrategy = statusStrategy{}
@@ -94,6 +97,28 @@ func (strategy) WarningsOnUpdate(context.Context, runtime.Object, runtime.Object
 func (strategy) Canonicalize(runtime.Object)                   {}
 func (strategy) AllowCreateOnUpdate(context.Context) bool      { return false }
 func (strategy) AllowUnconditionalUpdate(context.Context) bool { return false }
+
+// CheckGracefulDelete has a claim wait for the controller where the deletion says what becomes of its sandbox: the garbage
+// collector, whose work that is elsewhere, deletes no sandbox (pkg/sandbox.Keep). No deletion of a claim has a grace period.
+func (strategy) CheckGracefulDelete(_ context.Context, obj runtime.Object, options *metav1.DeleteOptions) bool {
+	claim := obj.(*sandbox.SandboxClaim)
+	if claim.Status.SandboxName == "" {
+		return false
+	}
+	finalizer := ""
+	switch policy := ptr.Deref(options.PropagationPolicy, metav1.DeletePropagationBackground); {
+	case policy == metav1.DeletePropagationForeground:
+		finalizer = v1alpha1.FinalizerForeground
+	case policy == metav1.DeletePropagationOrphan, ptr.Deref(options.OrphanDependents, false): //nolint:staticcheck // callers may still give it
+		finalizer = v1alpha1.FinalizerOrphan
+	default:
+		return false
+	}
+	if !slices.Contains(claim.Finalizers, finalizer) {
+		claim.Finalizers = append(claim.Finalizers, finalizer)
+	}
+	return false
+}
 
 // beginCreate refuses, with 403, what only acquire may write. It stands in the store, so that no verb goes round it.
 func (strategy) beginCreate(ctx context.Context, obj runtime.Object, _ *metav1.CreateOptions) (genericregistry.FinishFunc, error) {

@@ -24,7 +24,7 @@ func (w *world) built(claim *v1alpha1.SandboxClaim) []client.Object {
 	objects := []client.Object{&appsv1.Deployment{}, &corev1.Service{}, &networkingv1.NetworkPolicy{}}
 	for _, object := range objects {
 		require.NoError(w.t, w.Client.Get(w.t.Context(), client.ObjectKey{Namespace: w.namespace, Name: claim.Status.SandboxName}, object))
-		require.Len(w.t, object.GetOwnerReferences(), 1)
+		require.Len(w.t, object.GetOwnerReferences(), 2, "its claim, and its Namespace, which keeps it from who takes the claim for gone")
 		require.Equal(w.t, claim.UID, object.GetOwnerReferences()[0].UID)
 		require.Equal(w.t, ptr.To(true), object.GetOwnerReferences()[0].BlockOwnerDeletion)
 	}
@@ -55,7 +55,7 @@ func TestDelete_Foreground_TheClaimGoesLast(t *testing.T) {
 	waits, err := claims.Get(t.Context(), claim.Name, metav1.GetOptions{})
 	require.NoError(t, err, "the claim waits for what it owns")
 	assert.NotNil(t, waits.DeletionTimestamp)
-	assert.Equal(t, []string{metav1.FinalizerDeleteDependents}, waits.Finalizers)
+	assert.Contains(t, waits.Finalizers, v1alpha1.FinalizerForeground)
 	assert.Equal(t, claim.UID, waits.UID)
 
 	_, err = w.Kubectl(t.Context(), "--namespace", w.namespace, "patch", "service", service.GetName(), "--type=merge", "--patch", `{"metadata":{"finalizers":null}}`)

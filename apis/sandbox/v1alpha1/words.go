@@ -18,6 +18,16 @@ const (
 	LabelClaimUID = "omnia.altairalabs.ai/sandbox-claim-uid"
 )
 
+// Finalizers of a SandboxClaim, which the server sets when a claim that has a sandbox is deleted and whoever deletes it says what
+// becomes of the sandbox before the claim goes. The controller carries that out and removes them. A deletion by
+// propagationPolicy Background, or by none, sets none: the sandbox goes after the claim.
+const (
+	// FinalizerForeground holds a claim until nothing of its sandbox is left (propagationPolicy Foreground).
+	FinalizerForeground = "sandbox.omnia/foreground"
+	// FinalizerOrphan holds a claim until its sandbox is nobody's (propagationPolicy Orphan): it runs on, and is deleted by hand.
+	FinalizerOrphan = "sandbox.omnia/orphan"
+)
+
 // Condition types of a SandboxClaim.
 const (
 	// ConditionReady is true while the claim is Bound; otherwise its reason and message say what is waited for, or why it failed.

@@ -20,7 +20,7 @@ import (
 )
 
 // admit decides whether the claim may have a sandbox now. Where it may, the status holds all that the sandbox is built
-// from, and that is on record before any pod is asked for. Where it has to wait, whoever frees a place and recheckWaiters have
+// from, and that is on record before any pod is asked for. Where it has to wait, whoever frees a place and recheckAll have
 // it looked at again.
 func (r *Reconciler) admit(ctx context.Context, w *work) (time.Duration, bool, error) {
 	facts, err := r.gather(ctx, w)

@@ -11,9 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/altairalabs/omnia-sandboxes/apis/sandbox/v1alpha1"
@@ -41,6 +39,8 @@ type part struct {
 	owner func() sandbox.Owner
 	// follows says that what stands differs only where it follows what others have, who may have changed.
 	follows func() bool
+	// disowned says that what stands lacks an owner, which is to be put back.
+	disowned bool
 	// fresh builds it anew from what the API has, before it is written; nil for what is built from the claim alone.
 	fresh func(context.Context) error
 }
@@ -120,7 +120,10 @@ func (r *Reconciler) policyAhead(ctx context.Context, claim *v1alpha1.SandboxCla
 	go func() {
 		reach, err := r.reachOf(ctx, r.HostLive, claim)
 		if err == nil {
-			err = r.Host.Create(ctx, sandbox.NetworkPolicy(claim, reach.rules))
+			policy := sandbox.NetworkPolicy(claim, reach.rules)
+			if err = r.keep(ctx, policy); err == nil {
+				err = r.Host.Create(ctx, policy)
+			}
 		}
 		if err != nil {
 			reach = nil
@@ -144,16 +147,19 @@ func (r *Reconciler) apply(ctx context.Context, w *work) (lifecycle.Observed, ti
 			return seen, 0, err
 		}
 	}
-	service, deployment := &corev1.Service{}, &appsv1.Deployment{}
-	policy := r.policyPart(w)
+	standing, routing := &appsv1.Deployment{}, &corev1.Service{}
+	policy, deployment, service := r.policyPart(w), deploymentPart(claim, standing), servicePart(claim, routing)
 	// The policies stand before the pod that they bind, and the Service is made while the pod is on its way.
-	parts := []*part{policy, floorPart(claim), deploymentPart(claim, deployment), servicePart(claim, service)}
+	parts := []*part{policy, floorPart(claim), deployment, service}
 	if policyMade {
 		parts = parts[1:]
 	}
+	if err := r.keep(ctx, policy.built, deployment.built, service.built); err != nil {
+		return seen, 0, err
+	}
 	after, err := r.ensureAll(ctx, w, parts, &seen)
 	if err == nil && after == 0 && seen.Clearing == "" && seen.Rejected == "" {
-		err = r.observe(ctx, claim, service, deployment, &seen)
+		err = r.observe(ctx, claim, routing, standing, &seen)
 	}
 	if err == nil { // also of a sandbox that is not whole: its pod may run
 		err = r.reportIsolation(ctx, w, policy)
@@ -201,12 +207,15 @@ func (r *Reconciler) ensure(ctx context.Context, w *work, p *part, seen *lifecyc
 		return recheck, nil
 	case owner == sandbox.Predecessor:
 		seen.Clearing = name
-		return recheck, r.remove(ctx, p.stands)
-	case p.same():
+		return recheck, r.removeLeft(ctx, client.ObjectKeyFromObject(claim), p.stands)
+	}
+	same := func() bool { return p.same() && !p.disowned }
+	p.disowned = r.disowned(ctx, w, p)
+	if same() {
 		return 0, nil
 	}
 	if p.fresh != nil {
-		if err := p.fresh(ctx); err != nil || p.same() {
+		if err := p.fresh(ctx); err != nil || same() {
 			return 0, err // what stands goes by a newer Service than the cache has
 		}
 	}
@@ -287,6 +296,9 @@ func (r *Reconciler) repair(ctx context.Context, claim *v1alpha1.SandboxClaim, p
 	}
 	maps.Copy(labels, p.built.GetLabels())
 	p.stands.SetLabels(labels)
+	if p.disowned {
+		sandbox.RestoreOwners(p.built, p.stands)
+	}
 	tell := func() { r.tellRepair(claim, p, "was changed and is made as it was") }
 	if p.follows != nil && p.follows() {
 		tell = func() { r.tellFollowed(claim, p) }
@@ -322,39 +334,4 @@ func refused(err error, seen *lifecycle.Observed) (time.Duration, error) {
 		return recheck, nil
 	}
 	return 0, err
-}
-
-// remove deletes exactly the object that was read.
-func (r *Reconciler) remove(ctx context.Context, object client.Object) error {
-	err := r.Host.Delete(ctx, object,
-		client.Preconditions{UID: ptr.To(object.GetUID())}, client.PropagationPolicy(metav1.DeletePropagationBackground))
-	if apierrors.IsConflict(err) {
-		return errChanged
-	}
-	return client.IgnoreNotFound(err)
-}
-
-// stop ends the sandbox of a claim that has come to its end, so that it holds no pod. Its NetworkPolicy stays until the
-// claim goes, since the pod may take a while to end.
-func (r *Reconciler) stop(ctx context.Context, claim *v1alpha1.SandboxClaim) error {
-	if claim.Status.SandboxName == "" {
-		return nil
-	}
-	key := client.ObjectKey{Namespace: claim.Namespace, Name: claim.Status.SandboxName}
-	for _, object := range []client.Object{&appsv1.Deployment{}, &corev1.Service{}} {
-		err := r.Host.Get(ctx, key, object)
-		if apierrors.IsNotFound(err) {
-			continue
-		}
-		if err != nil {
-			return fmt.Errorf("reading what is left of a failed sandbox: %w", err)
-		}
-		if sandbox.OwnerOf(claim, object) != sandbox.Own || object.GetDeletionTimestamp() != nil {
-			continue
-		}
-		if err := r.remove(ctx, object); err != nil {
-			return fmt.Errorf("removing what is left of a failed sandbox: %w", err)
-		}
-	}
-	return nil
 }

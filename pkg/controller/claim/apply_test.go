@@ -71,7 +71,7 @@ func TestForeignObjectOfAFailedClaim(t *testing.T) {
 
 func TestPredecessorsObject(t *testing.T) {
 	left := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{
-		Namespace: namespace, Name: sandboxName, UID: "left",
+		Namespace: namespace, Name: sandboxName, UID: "left", Finalizers: []string{"foregroundDeletion"},
 		OwnerReferences: []metav1.OwnerReference{{
 			APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "SandboxClaim", Name: claimName, UID: "uid-0", Controller: ptr.To(true)}},
 	}}
@@ -83,6 +83,9 @@ func TestPredecessorsObject(t *testing.T) {
 	assert.Equal(t, v1alpha1.PhasePending, w.claim().Status.Phase)
 	assert.Equal(t, v1alpha1.ReasonClearingPrevious, w.ready().Reason)
 
+	ending := w.deployment()
+	ending.Finalizers = nil
+	require.NoError(t, w.host.Update(t.Context(), ending))
 	w.settle()
 	assert.NotEqual(t, left.UID, w.deployment().UID)
 	assert.Equal(t, v1alpha1.ReasonCreating, w.ready().Reason)

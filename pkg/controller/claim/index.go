@@ -25,6 +25,8 @@ const (
 	slicesByService = "service"
 	// byRuntime indexes claims by their AgentRuntime, and sandboxes' Deployments likewise.
 	byRuntime = "runtime"
+	// byClaim indexes a sandbox's objects by the name of the claim whose they are, be that still there or not.
+	byClaim = "claim"
 	// queuedByRuntime indexes the Queued claims among them.
 	queuedByRuntime = "queued-by-runtime"
 	// byAllowedService indexes claims by the Services that their sandboxes may reach.
@@ -38,6 +40,7 @@ const (
 // index gives a cache's objects as they lie there, which therefore are only read. A client's list would copy each of a
 // runtime's claims and Deployments, for each decision on one of them.
 type index interface {
+	GetByKey(key string) (item any, exists bool, err error)
 	ByIndex(name, value string) ([]any, error)
 	ListIndexFuncValues(name string) []string
 }
@@ -49,18 +52,19 @@ var (
 	claimIndexes = toolscache.Indexers{
 		byRuntime: indexedBy(runtimeOfClaim), queuedByRuntime: indexedBy(runtimeOfQueued), byAllowedService: allowedServices,
 	}
-	deploymentIndexes = toolscache.Indexers{byRuntime: indexedBy(runtimeOfDeployment)}
-	policyIndexes     = toolscache.Indexers{byReach: policyReach}
+	deploymentIndexes = toolscache.Indexers{byRuntime: indexedBy(runtimeOfDeployment), byClaim: indexedBy(claimOf)}
+	serviceIndexes    = toolscache.Indexers{byClaim: indexedBy(claimOf)}
+	policyIndexes     = toolscache.Indexers{byReach: policyReach, byClaim: indexedBy(claimOf)}
 )
 
-// indexedBy has an object found by the AgentRuntime that it names; one that names none is not found.
-func indexedBy(runtimeOf func(client.Object) string) toolscache.IndexFunc {
+// indexedBy has an object found by the name of another in its namespace; one that names none is not found.
+func indexedBy(nameOf func(client.Object) string) toolscache.IndexFunc {
 	return func(o any) ([]string, error) {
 		object, ok := o.(client.Object)
 		if !ok {
 			return nil, fmt.Errorf("a cache holds a %T, which is no object", o)
 		}
-		name := runtimeOf(object)
+		name := nameOf(object)
 		if name == "" {
 			return nil, nil
 		}
@@ -68,7 +72,10 @@ func indexedBy(runtimeOf func(client.Object) string) toolscache.IndexFunc {
 	}
 }
 
-// keyOf is the AgentRuntime of which an index's value speaks.
+// claimOf is the claim whose an object is.
+func claimOf(o client.Object) string { return sandbox.ClaimOf(o) }
+
+// keyOf is the AgentRuntime, or the claim, of which an index's value speaks.
 func keyOf(value string) types.NamespacedName {
 	namespace, name, _ := strings.Cut(value, string(types.Separator))
 	return types.NamespacedName{Namespace: namespace, Name: name}
@@ -157,6 +164,9 @@ func (r *Reconciler) addIndexes(ctx context.Context, host, claims cache.Cache) e
 		return err
 	}
 	if r.deployments, err = indexed(ctx, host, &appsv1.Deployment{}, deploymentIndexes); err != nil {
+		return err
+	}
+	if r.services, err = indexed(ctx, host, &corev1.Service{}, serviceIndexes); err != nil {
 		return err
 	}
 	r.policies, err = indexed(ctx, host, &networkingv1.NetworkPolicy{}, policyIndexes)

@@ -72,7 +72,7 @@ func (r *Reconciler) built(ctx context.Context, claim *v1alpha1.SandboxClaim) {
 	}
 	select {
 	case r.freed <- runtimeOf(claim):
-	default: // recheckWaiters finds it
+	default: // recheckAll finds it
 	}
 }
 

@@ -21,18 +21,22 @@ import (
 // of patience, it leaves to the claim's own reconcile, which is scheduled for it; and a claim without a phase, of which an
 // admission has ended in an error, to its retry.
 
-// recheckWaiters puts into the controller's queue what is to be looked at, every recheck by the clock, and at once where a place
-// became free that no event tells of. It begins where the
-// controller does, on the replica that holds the Lease, which looks at all claims when it begins.
-func (r *Reconciler) recheckWaiters(by clock.WithTicker) source.Source {
+// recheckAll puts into the controller's queue what is to be looked at and no event tells of, every recheck by the clock: who
+// waits, and what claims left that have gone; and at once where a place became free. It begins where the controller does, on
+// the replica that holds the Lease, which looks at all claims when it begins, and with what they left once the caches are filled.
+func (r *Reconciler) recheckAll(by clock.WithTicker, filled func(context.Context) bool) source.Source {
 	return source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		ticker := by.NewTicker(recheck)
 		go func() {
 			defer ticker.Stop()
+			if filled(ctx) {
+				add(queue, r.abandoned())
+			}
 			for {
 				select {
 				case <-ticker.C():
 					add(queue, r.outdated(ctx))
+					add(queue, r.abandoned())
 					r.sweepFloors(ctx)
 				case runtime := <-r.freed:
 					add(queue, r.next(ctx, runtime.Namespace, runtime.Name))

@@ -1,6 +1,7 @@
 package claim
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -147,7 +148,7 @@ func TestRecheckWaiters_CountsByTheClock(t *testing.T) {
 	c := clocktesting.NewFakeClock(began)
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	defer queue.ShutDown()
-	require.NoError(t, w.r.recheckWaiters(c).Start(t.Context(), queue))
+	require.NoError(t, w.r.recheckAll(c, func(context.Context) bool { return true }).Start(t.Context(), queue))
 	looksAt := func() {
 		t.Helper()
 		require.Eventually(t, func() bool { return queue.Len() == 2 }, 10*time.Second, time.Millisecond)

@@ -48,10 +48,13 @@ type Reconciler struct {
 	// Resolver is who answers as the cluster's DNS.
 	Resolver []sandbox.DNSPeer
 	Clock    clock.PassiveClock
+	// Confirm gives an error if claims may be missing because their store is not the one that it was. It is asked before anything
+	// of a claim that is not found is removed; nil never objects.
+	Confirm func(context.Context) error
 
-	// claims, deployments and policies are what the caches of Claims and Host hold: by AgentRuntime, claims by the Services
-	// that they reach besides, and policies by whom they may concern.
-	claims, deployments, policies index
+	// claims, deployments, services and policies are what the caches of Claims and Host hold: claims and Deployments by
+	// AgentRuntime, claims by the Services that they reach besides, policies by whom they may concern, and a sandbox's objects by claim.
+	claims, deployments, services, policies index
 
 	leases leases
 	// admissions has one claim of a runtime at a time decided on, so that none is admitted on another's slot.
@@ -78,6 +81,8 @@ type work struct {
 	confirmed bool
 	// reach is what the sandbox may reach; nil until that is known, which is when its NetworkPolicy was made ahead, or is looked at.
 	reach *reach
+	// again is when to look again at what keeps no status waiting; zero is never.
+	again time.Duration
 	// firstQueued says that no other claim of the runtime waits for a slot.
 	firstQueued bool
 }
@@ -97,13 +102,17 @@ func (r *Reconciler) reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, fmt.Errorf("reading a claim: %w", err)
 	}
 	r.given.drop(request.NamespacedName) // the cache has by now what was written of it
-	if apierrors.IsNotFound(err) {
+	gone := apierrors.IsNotFound(err)
+	if err := r.clear(ctx, request.NamespacedName, claim.UID); err != nil {
+		return reconcile.Result{}, err
+	}
+	switch {
+	case gone:
 		r.leases.forget(request.NamespacedName)
 		return reconcile.Result{}, nil
-	}
-	if claim.DeletionTimestamp != nil {
+	case claim.DeletionTimestamp != nil:
 		r.leases.forget(request.NamespacedName)
-		return reconcile.Result{}, nil // its objects go with it, by their owner references
+		return reconcile.Result{}, r.finalize(ctx, claim)
 	}
 	if unwaited, _ := r.unwaited(claim); unwaited {
 		return reconcile.Result{}, r.withdraw(ctx, claim)
@@ -128,7 +137,7 @@ func (r *Reconciler) reconcile(ctx context.Context, request reconcile.Request) (
 	if !written {
 		after = soon
 	}
-	return reconcile.Result{RequeueAfter: soonest(after, r.timeLeft(w))}, nil
+	return reconcile.Result{RequeueAfter: soonest(after, w.again, r.timeLeft(w))}, nil
 }
 
 // timeLeft is how long it is until time alone concerns the claim: at once, if that was while it was worked on.

@@ -50,6 +50,8 @@ type Options struct {
 	NewQueue func(string, workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request]
 	// Resolver is who answers as the cluster's DNS, for the classes that allow it.
 	Resolver []sandbox.DNSPeer
+	// Confirm gives an error if claims may be missing because their store is not the one that it was; nil never objects.
+	Confirm func(context.Context) error
 }
 
 // Add puts the controller into the manager of the host cluster, with our own group as its second cluster.
@@ -57,7 +59,7 @@ func Add(ctx context.Context, host manager.Manager, claims cluster.Cluster, opti
 	r := &Reconciler{
 		Claims: claims.GetClient(), ClaimsLive: claims.GetAPIReader(),
 		Host: host.GetClient(), HostLive: host.GetAPIReader(),
-		Events: host.GetEventRecorder(eventSource), Clock: options.Clock, Resolver: options.Resolver,
+		Events: host.GetEventRecorder(eventSource), Clock: options.Clock, Resolver: options.Resolver, Confirm: options.Confirm,
 		admissions: keymutex.NewHashed(admissionLocks), freed: make(chan types.NamespacedName, admissionLocks),
 	}
 	if err := r.addIndexes(ctx, host.GetCache(), claims.GetCache()); err != nil {
@@ -75,7 +77,9 @@ func Add(ctx context.Context, host manager.Manager, claims cluster.Cluster, opti
 		}).
 		WatchesRawSource(source.Kind(claims.GetCache(), &v1alpha1.SandboxClaim{}, &handler.TypedEnqueueRequestForObject[*v1alpha1.SandboxClaim]{}, notOwnStep())).
 		WatchesRawSource(source.Kind(claims.GetCache(), &v1alpha1.SandboxClaim{}, handler.TypedEnqueueRequestsFromMapFunc(r.nextAfterClaim), placeFreed())).
-		WatchesRawSource(r.recheckWaiters(options.Clock)).
+		WatchesRawSource(r.recheckAll(options.Clock, func(ctx context.Context) bool {
+			return claims.GetCache().WaitForCacheSync(ctx) && host.GetCache().WaitForCacheSync(ctx)
+		})).
 		Watches(&omniav1alpha1.AgentRuntime{}, handler.EnqueueRequestsFromMapFunc(r.claimsOfRuntime), builder.WithPredicates(sandboxTermsChanged())).
 		Watches(&networkingv1.NetworkPolicy{}, byOwner, builder.WithPredicates(changedOrGone())).
 		Watches(&networkingv1.NetworkPolicy{}, handler.EnqueueRequestsFromMapFunc(r.claimsConcerned), builder.WithPredicates(concerning())).
@@ -105,6 +109,7 @@ func warm(ctx context.Context, host, claims cache.Cache) error {
 		{claims, []client.Object{&v1alpha1.SandboxClaim{}, &v1alpha1.SandboxClass{}, &v1alpha1.ClusterSandboxClass{}}},
 		{host, []client.Object{
 			&omniav1alpha1.AgentRuntime{}, &networkingv1.NetworkPolicy{}, &corev1.Service{}, &appsv1.Deployment{}, &discoveryv1.EndpointSlice{}, &corev1.Pod{},
+			namespaceMeta(),
 		}},
 	} {
 		for _, object := range informed.objects {

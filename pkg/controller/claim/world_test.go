@@ -38,6 +38,8 @@ const (
 	namespace   = "agents"
 	claimName   = "my-agent-sbx-a"
 	sandboxName = claimName + "-sandbox"
+
+	namespaceUID = "namespace-uid"
 )
 
 var began = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -68,9 +70,10 @@ func newWorld(t *testing.T, claim *v1alpha1.SandboxClaim, onHost ...client.Objec
 	require.NoError(t, scheme.AddToScheme(hostScheme))
 	require.NoError(t, omniav1alpha1.AddToScheme(hostScheme))
 	require.NoError(t, v1alpha1.AddToScheme(claimsScheme))
+	require.NoError(t, v1alpha1.AddToScheme(hostScheme)) // the host gives claims, too, by the aggregator
 	w := &world{T: t, clock: clocktesting.NewFakePassiveClock(began), events: events.NewFakeRecorder(100), hidden: map[string]bool{}, refuse: map[string]error{}, keeper: kept.NewKeeper()}
 	w.host = fake.NewClientBuilder().WithScheme(hostScheme).
-		WithObjects(append(onHost, enabledRuntime())...).
+		WithObjects(append(onHost, enabledRuntime(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace, UID: namespaceUID}})...).
 		WithStatusSubresource(&appsv1.Deployment{}, &corev1.Pod{}).
 		WithIndex(&corev1.Pod{}, podsByClaim, labelIndex(v1alpha1.LabelClaimUID)).
 		WithIndex(&discoveryv1.EndpointSlice{}, slicesByService, labelIndex(discoveryv1.LabelServiceName)).
@@ -87,6 +90,7 @@ func newWorld(t *testing.T, claim *v1alpha1.SandboxClaim, onHost ...client.Objec
 	w.r.claims = &listed{w.claims, func() client.ObjectList { return &v1alpha1.SandboxClaimList{} }, claimIndexes, w.keeper.Keep}
 	w.r.policies = &listed{w.host, func() client.ObjectList { return &networkingv1.NetworkPolicyList{} }, policyIndexes, w.keeper.Keep}
 	w.r.deployments = &listed{w.host, func() client.ObjectList { return &appsv1.DeploymentList{} }, deploymentIndexes, w.keeper.Keep}
+	w.r.services = &listed{w.host, func() client.ObjectList { return &corev1.ServiceList{} }, serviceIndexes, w.keeper.Keep}
 	return w
 }
 
@@ -104,6 +108,14 @@ func (l *listed) ByIndex(name, value string) ([]any, error) {
 		return nil, err
 	}
 	return now.ByIndex(name, value)
+}
+
+func (l *listed) GetByKey(key string) (any, bool, error) {
+	now, err := l.now()
+	if err != nil {
+		return nil, false, err
+	}
+	return now.GetByKey(key)
 }
 
 func (l *listed) ListIndexFuncValues(name string) []string {
@@ -186,6 +198,12 @@ func (w *world) recorded(c client.WithWatch) client.Client {
 				return err
 			}
 			return c.Delete(ctx, object, opts...)
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, opts ...client.PatchOption) error {
+			if err := w.note(c, "patch", object); err != nil {
+				return err
+			}
+			return c.Patch(ctx, object, patch, opts...)
 		},
 		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, object client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
 			if err := w.note(c, "patch "+sub, object); err != nil {

@@ -55,10 +55,12 @@ func (k *Keeper) Keep(object any) (any, error) {
 	return object, nil
 }
 
-// claim drops what others alone read. The status is written as a patch between two copies of what is kept, so what is
-// missing from both is left as it is stored.
+// claim drops what others alone read. The status and the finalizers are written as a patch between two copies of what is
+// kept, so what is missing from both is left as it is stored.
 func (k *Keeper) claim(claim *v1alpha1.SandboxClaim) {
+	finalizers := claim.Finalizers
 	claim.ObjectMeta = k.identity(&claim.ObjectMeta)
+	claim.Finalizers = finalizers // all of them: a patch of a list writes all of it
 	spec, status := &claim.Spec, &claim.Status
 	spec.AgentRuntimeRef = interned.Of(k.pool, spec.AgentRuntimeRef)
 	spec.ClassRef = interned.Of(k.pool, spec.ClassRef)
