@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,8 +23,12 @@ func namespaceMeta() *metav1.PartialObjectMetadata {
 
 // keep has objects of one namespace, that are about to be applied, kept by it besides (pkg/sandbox.Keep).
 func (r *Reconciler) keep(ctx context.Context, objects ...client.Object) error {
-	namespace := namespaceMeta()
-	if err := r.Host.Get(ctx, client.ObjectKey{Name: objects[0].GetNamespace()}, namespace); err != nil {
+	key, namespace := client.ObjectKey{Name: objects[0].GetNamespace()}, namespaceMeta()
+	err := r.Host.Get(ctx, key, namespace)
+	if apierrors.IsNotFound(err) { // it is newer than the cache
+		err = r.HostLive.Get(ctx, key, namespace)
+	}
+	if err != nil {
 		return fmt.Errorf("reading the Namespace that keeps a sandbox: %w", err)
 	}
 	for _, object := range objects {

@@ -64,6 +64,26 @@ func TestKept_ObjectsOfAnEarlierVersion_AreKeptFromNowOn(t *testing.T) {
 	assert.Len(t, w.deployment().OwnerReferences, 2)
 }
 
+func TestKept_ByANamespaceThatTheCacheLacksYet(t *testing.T) {
+	w := newWorld(t, newClaim())
+	w.hidden["Namespace/"+namespace] = true
+	did, _, err := w.reconcile()
+	require.NoError(t, err)
+	assert.Contains(t, did, "read Namespace")
+	assert.Len(t, w.deployment().OwnerReferences, 2)
+}
+
+func TestKept_ByNoNamespace_IsNotMade(t *testing.T) {
+	w := newWorld(t, newClaim())
+	w.refuse["get Namespace"] = errors.New("not now")
+	_, _, err := w.reconcile()
+	require.ErrorContains(t, err, "reading the Namespace that keeps a sandbox: not now")
+	assert.Equal(t, []client.Object{nil, nil, nil}, w.parts())
+	delete(w.refuse, "get Namespace")
+	w.settle()
+	assert.NotContains(t, w.parts(), nil)
+}
+
 // disowned has the garbage collector believe that the claim has gone.
 func (w *world) disowned() {
 	w.Helper()
