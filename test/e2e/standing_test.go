@@ -1,11 +1,8 @@
 package e2e
 
 import (
-	"bytes"
 	"context"
 	"os"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -55,26 +52,9 @@ func TestSandbox_ThatAnswersNoLonger_IsNotBoundForLonger(t *testing.T) {
 // process finds the process of a claim's container on this machine, which is the node.
 func (w *world) process(claim *v1alpha1.SandboxClaim) *os.Process {
 	w.t.Helper()
-	groups, err := filepath.Glob("/proc/[0-9]*/cgroup")
+	process, err := framework.ProcessOf(w.pod(claim).UID, "sandbox")
 	require.NoError(w.t, err)
-	id := []byte("pod" + string(w.pod(claim).UID))
-	for _, file := range groups {
-		group, err := os.ReadFile(file)
-		if err != nil || !bytes.Contains(group, id) { // it may have ended meanwhile
-			continue
-		}
-		dir := filepath.Dir(file)
-		if command, err := os.ReadFile(filepath.Join(dir, "comm")); err != nil || string(command) != "sandbox\n" {
-			continue
-		}
-		pid, err := strconv.Atoi(filepath.Base(dir))
-		require.NoError(w.t, err)
-		process, err := os.FindProcess(pid)
-		require.NoError(w.t, err)
-		return process
-	}
-	require.Fail(w.t, "the sandbox' process is not found")
-	return nil
+	return process
 }
 
 func TestNetworkPolicy_DeletedByHand_IsBackAtOnce_AndHolds(t *testing.T) {

@@ -5,6 +5,9 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
+	"strconv"
 	"testing"
 	"time"
 
@@ -97,4 +100,30 @@ func (c *Cluster) awaitPod(t testing.TB, pod *corev1.Pod, what string, wanted fu
 	return Eventually(t, PodTimeout, fmt.Sprintf("pod %s %s", pod.Name, what), func(ctx context.Context) (*corev1.Pod, error) {
 		return c.Kube.CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
 	}, wanted)
+}
+
+// ProcessOf finds a process of a pod on this machine, which is the real node, by the pod's UID and the name of its program.
+func ProcessOf(pod types.UID, program string) (*os.Process, error) {
+	groups, err := filepath.Glob("/proc/[0-9]*/cgroup")
+	if err != nil {
+		return nil, err
+	}
+	// The kernel keeps the first 15 bytes of a name.
+	name := program[:min(len(program), 15)] + "\n"
+	for _, file := range groups {
+		group, err := os.ReadFile(file)
+		if err != nil || !bytes.Contains(group, []byte("pod"+string(pod))) { // it may have ended meanwhile
+			continue
+		}
+		dir := filepath.Dir(file)
+		if command, err := os.ReadFile(filepath.Join(dir, "comm")); err != nil || string(command) != name {
+			continue
+		}
+		pid, err := strconv.Atoi(filepath.Base(dir))
+		if err != nil {
+			return nil, err
+		}
+		return os.FindProcess(pid)
+	}
+	return nil, fmt.Errorf("no process %s of pod %s on this machine", program, pod)
 }

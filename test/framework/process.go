@@ -3,6 +3,7 @@ package framework
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,8 +13,12 @@ import (
 	"time"
 )
 
-// killGrace bounds the wait for a process that was killed.
-const killGrace = 10 * time.Second
+const (
+	// killGrace bounds the wait for a process that was killed.
+	killGrace = 10 * time.Second
+
+	logTail = 4 << 10
+)
 
 // running is a server that was started.
 type running interface {
@@ -96,4 +101,18 @@ func (p *process) signal(sig syscall.Signal, grace time.Duration) error {
 	case <-time.After(grace):
 		return fmt.Errorf("process %d did not end within %s of %s", p.cmd.Process.Pid, grace, sig)
 	}
+}
+
+// tail is the end of a log.
+func tail(log string) string {
+	file, err := os.Open(log)
+	if err != nil {
+		return err.Error()
+	}
+	defer func() { _ = file.Close() }()
+	if size, err := file.Seek(0, io.SeekEnd); err == nil {
+		_, _ = file.Seek(max(0, size-logTail), io.SeekStart)
+	}
+	data, _ := io.ReadAll(file) // What could be read helps; the rest does not matter in a message.
+	return string(data)
 }

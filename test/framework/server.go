@@ -24,8 +24,6 @@ const (
 	startTimeout = 90 * time.Second
 	// stopTimeout is how long a server may take to end after SIGTERM.
 	stopTimeout = 60 * time.Second
-
-	logTail = 4 << 10
 )
 
 // Server is one sandbox-apiserver process, or one that runs inside the test's own.
@@ -102,18 +100,7 @@ func (s *Server) Kill() error {
 func (s *Server) LogFile() string { return s.log }
 
 // Tail is the end of its log.
-func (s *Server) Tail() string {
-	file, err := os.Open(s.log)
-	if err != nil {
-		return err.Error()
-	}
-	defer func() { _ = file.Close() }()
-	if size, err := file.Seek(0, io.SeekEnd); err == nil {
-		_, _ = file.Seek(max(0, size-logTail), io.SeekStart)
-	}
-	data, _ := io.ReadAll(file) // What could be read helps; the rest does not matter in a message.
-	return string(data)
-}
+func (s *Server) Tail() string { return tail(s.log) }
 
 // URL leads to the server itself, past the aggregator.
 func (s *Server) URL() string { return "https://" + s.Address() }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -47,6 +46,8 @@ type ServerOptions struct {
 	Replicas int
 	// Storage is where they keep their objects; empty means SharedEtcd.
 	Storage Storage
+	// Etcd is an etcd of the test's own, which takes the place of the cluster's in SharedEtcd.
+	Etcd *EtcdCluster
 	// OwnCertificate lets the servers keep their serving certificate and the APIService's caBundle, as an installation
 	// without cert-manager does. Else the certificate is given by files, as with cert-manager, and the caBundle with it.
 	OwnCertificate bool
@@ -184,16 +185,16 @@ func (s *Servers) args(port int) []string {
 	if s.options.Storage == EmbeddedEtcd {
 		args = append(args, "--embedded-etcd-dir="+s.file("etcd"))
 	} else {
-		args = append(args, "--etcd-servers="+s.cluster.Info.Etcd,
-			"--etcd-cafile="+s.cluster.Info.PKI("etcd-ca.crt"),
-			"--etcd-certfile="+s.cluster.Info.PKI("etcd-client.crt"),
-			"--etcd-keyfile="+s.cluster.Info.PKI("etcd-client.key"),
-			"--etcd-prefix="+s.EtcdPrefix())
+		access := s.cluster.EtcdAccess()
+		if s.options.Etcd != nil {
+			access = s.options.Etcd.Access()
+		}
+		args = append(append(args, access.Flags()...), "--etcd-prefix="+s.EtcdPrefix())
 	}
 	return append(args, s.options.ExtraArgs...)
 }
 
-// EtcdPrefix is where the set's objects stand in the cluster's etcd.
+// EtcdPrefix is where the set's objects stand in etcd.
 func (s *Servers) EtcdPrefix() string { return "/omnia-" + s.id }
 
 func (s *Servers) file(name string) string { return filepath.Join(s.Dir, name) }
@@ -261,18 +262,4 @@ func (c *Cluster) BuildServer(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("building %s: %w\n%s", serverMain, err, output)
 	}
 	return binary, nil
-}
-
-// freePort finds a port that nothing listens on.
-func freePort(ip string) (int, error) {
-	listener, err := net.Listen("tcp", net.JoinHostPort(ip, "0"))
-	if err != nil {
-		return 0, fmt.Errorf("finding a free port: %w", err)
-	}
-	defer func() { _ = listener.Close() }()
-	address, ok := listener.Addr().(*net.TCPAddr)
-	if !ok {
-		return 0, fmt.Errorf("finding a free port: %s is no TCP address", listener.Addr())
-	}
-	return address.Port, nil
 }
