@@ -87,12 +87,16 @@ type Sandbox struct {
 // error where that refuses (see v1alpha1's Is functions), a NotReadyError when the deadline passes, be it the client's or
 // ctx's, an UnreachableError when a port stays shut, and ctx's error when ctx is cancelled. spec.WaitSeconds is the
 // client's to set.
+//
+// What may pass is asked again until the deadline: a connection that is refused or breaks, an answer of 500 and above, a
+// server that is full, a group that is not served. A 403 by which the cluster's authorizer refuses the call itself is asked
+// again for five seconds, since a kube-apiserver that has just started refuses so until it knows the cluster's roles.
 func (c *Client) Acquire(ctx context.Context, spec v1alpha1.SandboxAcquireSpec) (*Sandbox, error) {
 	began := c.Clock.Now()
 	deadline := began.Add(c.patience(ctx))
 	log := klog.FromContext(ctx)
 	delay := callBackoff()
-	last := NotReadyError{}
+	last, doubted := NotReadyError{}, doubt{}
 	created := false
 	for {
 		left := deadline.Sub(c.Clock.Now())
@@ -115,9 +119,9 @@ func (c *Client) Acquire(ctx context.Context, spec v1alpha1.SandboxAcquireSpec) 
 			s := answer.Status
 			created = created || s.Created
 			last = NotReadyError{Claim: s.ClaimName, Phase: s.Phase, Reason: s.Reason, Message: s.Message}
-			delay, pause = callBackoff(), time.Duration(s.RetryAfterSeconds)*time.Second
+			delay, pause, doubted = callBackoff(), time.Duration(s.RetryAfterSeconds)*time.Second, doubt{}
 			log.V(2).Info("Sandbox is not bound yet; asking again", "claim", klog.KRef(c.namespace, s.ClaimName), "phase", s.Phase, "reason", s.Reason)
-		case passing(err):
+		case doubted.passing(err, c.Clock.Now()):
 			last.Last = err
 			pause = pauseAfter(err, &delay)
 			log.V(2).Info("Acquire failed; asking again", "after", pause, "err", err)

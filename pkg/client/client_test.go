@@ -22,6 +22,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
 	"k8s.io/client-go/rest"
 	clienttesting "k8s.io/client-go/testing"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -107,6 +110,10 @@ func TestAcquire(t *testing.T) {
 	gateway := reply{err: apierrors.NewGenericServerResponse(502, "post", v1alpha1.Resource("sandboxclaims"), "-", "bad gateway", 0, true)}
 	reset := reply{err: &url.Error{Op: "Post", Err: syscall.ECONNRESET}}
 	goAway := reply{err: &url.Error{Op: "Post", Err: errors.New("http2: server sent GOAWAY and closed the connection")}}
+	refused := reply{err: &url.Error{Op: "Post", Err: &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}}}
+	unreached := reply{err: apierrors.NewGenericServerResponse(503, "post", v1alpha1.Resource("sandboxclaims"), "-", "error trying to reach service: EOF", 0, true)}
+	slow := reply{err: apierrors.NewGenericServerResponse(504, "post", v1alpha1.Resource("sandboxclaims"), "-", "gateway timeout", 0, true)}
+	unready := reply{err: apierrors.NewForbidden(v1alpha1.Resource("sandboxclaims"), "-", errors.New("not yet ready to handle request"))}
 	tests := map[string]struct {
 		replies []reply
 		asked   int
@@ -118,6 +125,13 @@ func TestAcquire(t *testing.T) {
 		"the group is not served for a moment: asked again": {[]reply{unserved, bound}, 2, false},
 		"an aggregator without a server: asked again":       {[]reply{gateway, {err: apierrors.NewInternalError(io.EOF)}, bound}, 3, false},
 		"the connection breaks: asked again":                {[]reply{reset, goAway, {err: io.EOF}, bound}, 4, false},
+		"nobody listens: asked again":                       {[]reply{refused, bound}, 2, false},
+		"the aggregator reaches no replica: asked again":    {[]reply{unreached, bound}, 2, false},
+		"a proxy's time is up: asked again":                 {[]reply{slow, {err: apierrors.NewTimeoutError("no answer", 0)}, bound}, 3, false},
+		"etcd elects a leader: asked again":                 {[]reply{{err: apierrors.NewInternalError(errors.New("etcdserver: leader changed"))}, bound}, 2, false},
+		"what is stored is not understood: asked again":     {[]reply{{err: apierrors.NewInternalError(errors.New("unable to decode"))}, bound}, 2, false},
+		"admission is not ready: asked again":               {[]reply{unready, bound}, 2, false},
+		"no roles are known yet: asked again":               {[]reply{{err: noRoles("acquire")}, {err: noRoles("acquire")}, bound}, 3, false},
 		"too many waiters: asked again after what is said":  {[]reply{{err: apierrors.NewTooManyRequests("full", 7)}, bound}, 2, false},
 		"the earlier claim is still ending: asked again":    {[]reply{{err: apierrors.NewServerTimeout(v1alpha1.Resource("sandboxclaims"), "acquire", 1)}, bound}, 2, false},
 	}
@@ -131,6 +145,29 @@ func TestAcquire(t *testing.T) {
 			assert.Equal(t, "192.0.2.1:1", got.Addresses["mcp"])
 		})
 	}
+}
+
+// noRoles is what an API server answers to whom no role that it knows allows to use a subresource.
+func noRoles(subresource string) error {
+	return responsewriters.ForbiddenStatusError(authorizer.AttributesRecord{
+		User: &user.DefaultInfo{Name: "system:serviceaccount:ns:r-facade"}, Verb: "create", Namespace: "ns", Name: "-", ResourceRequest: true,
+		APIGroup: v1alpha1.SchemeGroupVersion.Group, Resource: "sandboxclaims", Subresource: subresource,
+	}, `RBAC: clusterrole.rbac.authorization.k8s.io "omnia-sandboxes:acquire" not found`)
+}
+
+func TestAcquireRefusedByTheAuthorizer_AskedAgainForAMoment(t *testing.T) {
+	c, clk, asked := serving(t, reply{err: noRoles("acquire")})
+	began := clk.Now()
+	_, err := c.Acquire(t.Context(), spec)
+	require.ErrorContains(t, err, "cannot create resource")
+	assert.True(t, apierrors.IsForbidden(err))
+	assert.Greater(t, *asked, 3)
+	assert.GreaterOrEqual(t, clk.Now().Sub(began), doubtGrace)
+	assert.Less(t, clk.Now().Sub(began), 2*doubtGrace)
+
+	c, _, _ = serving(t, reply{err: noRoles("acquire")}, reply{takes: doubtGrace, err: unavailable}, reply{err: noRoles("acquire")}, bound)
+	_, err = c.Acquire(t.Context(), spec)
+	require.NoError(t, err, "another restart is doubted anew")
 }
 
 func TestAcquireWaitsAsLongAsTheServerSays(t *testing.T) {

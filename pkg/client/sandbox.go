@@ -17,19 +17,22 @@ import (
 const touchTimeout = 15 * time.Second
 
 // Touch says that the sandbox is in use. It gives a GoneError when there is nothing left to use. The server does not tell
-// an agent a claim that is gone from one that is not its own, so its 403 is a GoneError too, which quotes it.
+// an agent a claim that is gone from one that is not its own, so its 403 is a GoneError too, which quotes it. A 403 by which
+// the cluster's authorizer refuses every touch says nothing of the sandbox, and is given as it is.
 func (s *Sandbox) Touch(ctx context.Context) error {
 	_, err := s.client.claims.Touch(ctx, s.Name, &v1alpha1.SandboxTouch{Spec: v1alpha1.SandboxTouchSpec{UID: s.UID}}, metav1.CreateOptions{})
-	if err != nil && !passing(err) && (apierrors.IsForbidden(err) || gone(err)) {
+	if err != nil && !passing(err) && !byAuthorizer(err) && (apierrors.IsForbidden(err) || gone(err)) {
 		return &GoneError{Claim: s.Name, Err: err}
 	}
 	return err
 }
 
 // KeepAlive touches the sandbox every interval until ctx ends, which is no error. What may pass is tried again sooner, with
-// a growing delay; a GoneError ends it, and so does any other refusal.
+// a growing delay; a GoneError ends it, and so does any other refusal, the authorizer's if it stands for five seconds (see
+// Acquire).
 func (s *Sandbox) KeepAlive(ctx context.Context, interval time.Duration) error {
 	delay, pause := touchBackoff(), interval
+	doubted := doubt{}
 	for {
 		if s.client.sleep(ctx, pause) != nil {
 			return nil //nolint:nilerr // ctx ended, which is how a touch loop ends
@@ -37,10 +40,10 @@ func (s *Sandbox) KeepAlive(ctx context.Context, interval time.Duration) error {
 		err := s.touchInTime(ctx)
 		switch {
 		case err == nil:
-			delay, pause = touchBackoff(), interval
+			delay, pause, doubted = touchBackoff(), interval, doubt{}
 		case ctx.Err() != nil:
 			return nil //nolint:nilerr // the touch failed because its caller ended it
-		case !passing(err):
+		case !doubted.passing(err, s.client.Clock.Now()):
 			return err
 		default:
 			pause = min(pauseAfter(err, &delay), interval)

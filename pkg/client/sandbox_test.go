@@ -72,6 +72,7 @@ func TestTouch(t *testing.T) {
 		"another by now: gone":               {another, true},
 		"the server restarts: not gone":      {unavailable, false},
 		"the group is not served: not gone":  {notServed, false},
+		"no roles are known yet: not gone":   {noRoles("touch"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, _, asked := acting(t, nil, tt.answer)
@@ -93,6 +94,20 @@ func TestKeepAlive(t *testing.T) {
 	assert.Equal(t, "a", gone.Claim)
 	assert.Len(t, *asked, 5, "what passes is tried again, what is gone ends it")
 	assert.WithinDuration(t, began.Add(3*time.Minute), clk.Now(), 5*time.Second, "what passes is tried again before the next interval")
+}
+
+func TestKeepAliveRefusedByTheAuthorizer_TriedAgainForAMoment(t *testing.T) {
+	s, _, asked := acting(t, nil, nil, noRoles("touch"), noRoles("touch"), nil, another)
+	require.ErrorAs(t, s.KeepAlive(t.Context(), time.Minute), new(*GoneError))
+	assert.Len(t, *asked, 5)
+
+	refused := noRoles("touch")
+	s, clk, _ := acting(t, nil, nil, refused)
+	began := clk.Now()
+	err := s.KeepAlive(t.Context(), time.Minute)
+	require.ErrorIs(t, err, refused)
+	assert.NotErrorAs(t, err, new(*GoneError))
+	assert.Less(t, clk.Now().Sub(began), 2*time.Minute+2*doubtGrace, "two intervals, and the doubt")
 }
 
 func TestKeepAliveEndsWithItsContext(t *testing.T) {
