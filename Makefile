@@ -4,7 +4,7 @@ SHELL := /bin/bash
 
 DEV := go tool -modfile=hack/tools/dev/go.mod
 LINT := $(DEV) golangci-lint
-E2E_TIMEOUT := 12m
+E2E_TIMEOUT := 20m
 ISOLATION_TIMEOUT := 12m
 INTEGRATION_TIMEOUT := 15m
 PROPERTY_TIMEOUT := 60m

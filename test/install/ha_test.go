@@ -2,43 +2,171 @@ package install
 
 import (
 	"context"
-	"errors"
-	"os"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	clientv3 "go.etcd.io/etcd/client/v3"
-	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 
-	"github.com/altairalabs/omnia-sandboxes/pkg/apiserver"
+	"github.com/altairalabs/omnia-sandboxes/apis/sandbox/v1alpha1"
+	"github.com/altairalabs/omnia-sandboxes/generated/clientset/versioned"
+	sandboxclient "github.com/altairalabs/omnia-sandboxes/pkg/client"
 	"github.com/altairalabs/omnia-sandboxes/test/framework"
 )
 
-func TestHA_ThreeReplicasOnEtcdWithTLS_LeaderDeleted_AnotherWorksOn(t *testing.T) {
-	c := framework.Get(t)
-	cleanEtcd(t, c)
-	w := install(t, "test/install/ha", func(ctx context.Context) error { return giveEtcd(ctx, c) })
-	sandbox := w.acquire("s")
-	servers := w.servers()
-	require.Len(t, servers, 3)
-	for _, pod := range servers {
-		assert.True(t, ready(&pod), pod.Name)
-	}
-	framework.Eventually(t, framework.Shortly, "one may be drained away", func(ctx context.Context) (*policyv1.PodDisruptionBudget, error) {
-		return w.Kube.PolicyV1().PodDisruptionBudgets(framework.SystemNamespace).Get(ctx, framework.ServerName, metav1.GetOptions{})
-	}, func(b *policyv1.PodDisruptionBudget) bool { return b.Status.DisruptionsAllowed == 1 })
+// haDeployment is what the ha overlay runs, as kubectl names it.
+const haDeployment = "deployment/" + framework.ServerName
 
-	leader := w.leader(t)
-	require.NoError(t, w.Kube.CoreV1().Pods(framework.SystemNamespace).Delete(t.Context(), leader, metav1.DeleteOptions{}))
-	framework.Eventually(t, framework.FailoverTimeout, "another replica holds the Lease", func(context.Context) (string, error) {
-		return w.leader(t), nil
-	}, func(holder string) bool { return holder != "" && holder != leader })
-	assert.Equal(t, sandbox.UID, w.acquire("s").UID)
-	w.acquire("another-session")
+// ha is an installation by the ha overlay, on an etcd of three members of its own.
+type ha struct {
+	*world
+	etcd *framework.EtcdCluster
+}
+
+// Its parts share one installation, which takes a minute.
+func TestHA(t *testing.T) {
+	c := framework.Get(t)
+	etcd := framework.StartEtcd(t, c)
+	h := &ha{etcd: etcd, world: install(t, "test/install/ha", func(ctx context.Context) error { return c.GiveEtcd(ctx, etcd.Access()) })}
+	h.mayHaveMany()
+	for _, part := range []struct {
+		name string
+		run  func(*ha)
+	}{
+		{"every replica answers, and one may be drained away", (*ha).everyReplicaAnswers},
+		{"a rolling restart: no acquire fails", (*ha).rollingRestart},
+		{"another template and a later build's objects, and back: no acquire fails", (*ha).upgradeAndBack},
+		{"the leader is ended: another leads at once, and no acquire fails", (*ha).leaderEnded},
+		{"the leader is killed: another leads in time, and no acquire fails", (*ha).leaderKilled},
+	} {
+		t.Run(part.name, func(t *testing.T) { part.run(h.in(t)) })
+	}
+}
+
+// in is the installation for a part of the test.
+func (h *ha) in(t *testing.T) *ha {
+	w := *h.world
+	w.t = t
+	return &ha{world: &w, etcd: h.etcd}
+}
+
+func (h *ha) everyReplicaAnswers() {
+	sandbox := h.acquire("every")
+	servers := h.servers()
+	require.Len(h.t, servers, 3)
+	for _, pod := range servers {
+		assert.True(h.t, ready(&pod), pod.Name)
+		direct := sandboxclient.New(h.clients(h.directTo(pod.Status.PodIP)).SandboxV1alpha1(), h.namespace)
+		direct.DialTimeout = 0
+		again, err := direct.Acquire(h.t.Context(), spec("every"))
+		require.NoError(h.t, err, pod.Name)
+		assert.Equal(h.t, sandbox.UID, again.UID, pod.Name)
+	}
+	framework.Eventually(h.t, framework.Shortly, "one may be drained away", func(ctx context.Context) (*policyv1.PodDisruptionBudget, error) {
+		return h.Kube.PolicyV1().PodDisruptionBudgets(framework.SystemNamespace).Get(ctx, framework.ServerName, metav1.GetOptions{})
+	}, func(b *policyv1.PodDisruptionBudget) bool { return b.Status.DisruptionsAllowed == 1 })
+}
+
+func (h *ha) rollingRestart() {
+	before := h.servers()
+	acquires := h.startAcquires()
+	h.roll("restart")
+	acquires.noneFails()
+	for _, pod := range h.servers() {
+		for _, earlier := range before {
+			assert.NotEqual(h.t, earlier.UID, pod.UID, "each is another")
+		}
+	}
+}
+
+// roll changes the Deployment as a person does, and waits until each replica is another.
+func (h *ha) roll(how ...string) {
+	h.t.Helper()
+	began := time.Now()
+	for _, args := range [][]string{append(how, haDeployment), {"status", haDeployment, "--timeout=240s"}} {
+		_, err := h.Kubectl(h.t.Context(), append([]string{"--namespace", framework.SystemNamespace, "rollout"}, args...)...)
+		require.NoError(h.t, err)
+	}
+	h.t.Logf("rolled out in %s", time.Since(began).Round(100*time.Millisecond))
+}
+
+func (h *ha) leaderEnded() {
+	leader := h.leader(h.t)
+	acquires := h.startAcquires()
+	began := time.Now()
+	require.NoError(h.t, h.Kube.CoreV1().Pods(framework.SystemNamespace).Delete(h.t.Context(), leader, metav1.DeleteOptions{}))
+	h.anotherLeads(leader, began)
+	h.newClaimBound("leader-ended", began)
+	acquires.noneFails()
+	h.roll("status") // Three again, for what comes next.
+}
+
+// anotherLeads waits for another pod to hold the Lease.
+func (h *ha) anotherLeads(than string, since time.Time) {
+	h.t.Helper()
+	framework.Eventually(h.t, framework.FailoverTimeout, "another replica holds the Lease", func(context.Context) (string, error) {
+		return h.leader(h.t), nil
+	}, func(holder string) bool { return holder != "" && holder != than })
+	h.t.Logf("another replica held the Lease %s after", time.Since(since).Round(100*time.Millisecond))
+}
+
+// leaderKilled: what the kubelet starts again may well lead again.
+func (h *ha) leaderKilled() {
+	leader := h.leader(h.t)
+	pod, err := h.Kube.CoreV1().Pods(framework.SystemNamespace).Get(h.t.Context(), leader, metav1.GetOptions{})
+	require.NoError(h.t, err)
+	process, err := framework.ProcessOf(pod.UID, framework.ServerName)
+	require.NoError(h.t, err)
+	acquires := h.startAcquires()
+	began := time.Now()
+	require.NoError(h.t, process.Kill())
+	h.newClaimBound("leader-killed", began)
+	acquires.noneFails()
+}
+
+// newClaimBound acquires what only a leader can make.
+func (h *ha) newClaimBound(session string, since time.Time) {
+	h.t.Helper()
+	assert.True(h.t, h.acquire(session).Created)
+	took := time.Since(since)
+	h.t.Logf("a new claim was Bound %s after", took.Round(100*time.Millisecond))
+	assert.Less(h.t, took, framework.FailoverTimeout+framework.BoundTimeout)
+}
+
+// directTo is the runtime's config that leads to one replica, past the aggregator.
+func (h *ha) directTo(address string) *rest.Config {
+	h.t.Helper()
+	service, err := h.Aggregator.ApiregistrationV1().APIServices().Get(h.t.Context(), framework.APIServiceName, metav1.GetOptions{})
+	require.NoError(h.t, err)
+	config := h.asRuntime()
+	config.Host = fmt.Sprintf("https://%s:8443", address)
+	config.ServerName = framework.ServerHost
+	config.CAFile, config.CAData = "", service.Spec.CABundle
+	return config
+}
+
+// asRuntime is the runtime's config.
+func (h *ha) asRuntime() *rest.Config {
+	h.t.Helper()
+	config, err := h.AsServiceAccount(h.t.Context(), h.namespace, runtimeName+"-facade")
+	require.NoError(h.t, err)
+	return config
+}
+
+func (h *ha) clients(config *rest.Config) versioned.Interface {
+	h.t.Helper()
+	set, err := versioned.NewForConfig(config)
+	require.NoError(h.t, err)
+	return set
+}
+
+// spec is what a session's acquire asks for.
+func spec(session string) v1alpha1.SandboxAcquireSpec {
+	return v1alpha1.SandboxAcquireSpec{AgentRuntime: runtimeName, SessionID: session, Handle: handle}
 }
 
 // leader is the pod that runs the controllers.
@@ -52,41 +180,4 @@ func (w *world) leader(t *testing.T) string {
 		}
 	}
 	return ""
-}
-
-// giveEtcd makes what the overlay asks for: where etcd is, and by which certificate it may be used. It is the cluster's.
-func giveEtcd(ctx context.Context, c *framework.Cluster) error {
-	if err := c.Apply(ctx, "manifests/base/prerequisites"); err != nil {
-		return err
-	}
-	client := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: framework.SystemNamespace, Name: "sandbox-etcd-client"},
-		Data:       map[string][]byte{},
-	}
-	for key, file := range map[string]string{"ca.crt": "etcd-ca.crt", "tls.crt": "etcd-client.crt", "tls.key": "etcd-client.key"} {
-		content, err := os.ReadFile(c.Info.PKI(file))
-		if err != nil {
-			return err
-		}
-		client.Data[key] = content
-	}
-	servers := &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: framework.SystemNamespace, Name: "sandbox-etcd"},
-		Data:       map[string]string{"servers": c.Info.EtcdForPods},
-	}
-	return errors.Join(c.Client.Create(ctx, client), c.Client.Create(ctx, servers))
-}
-
-// cleanEtcd removes what the server stored, once it is uninstalled.
-func cleanEtcd(t *testing.T, c *framework.Cluster) {
-	t.Helper()
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		defer cancel()
-		client, err := c.Etcd()
-		require.NoError(t, err)
-		_, err = client.Delete(ctx, apiserver.DefaultEtcdPrefix+"/", clientv3.WithPrefix())
-		assert.NoError(t, err)
-		assert.NoError(t, client.Close())
-	})
 }
