@@ -34,6 +34,8 @@ func TestParse(t *testing.T) {
 		"too many nodes":                          {args: []string{"up", "--fake-nodes=100000"}, err: errUsage},
 		"negative rate":                           {args: []string{"up", "--controller-qps=-1"}, err: errUsage},
 		"load without a tarball":                  {args: []string{"load"}, err: errUsage},
+		"kill without a program":                  {args: []string{"kill"}, err: errUsage},
+		"start of two programs":                   {args: []string{"start", "etcd", "kubelet"}, err: errUsage},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := parse(c.args)
@@ -51,6 +53,13 @@ func TestParseLoad_KeepsTarballs(t *testing.T) {
 	got, err := parse([]string{"load", "a.tar", "b.tar"})
 	if err != nil || !slices.Equal(got.images, []string{"a.tar", "b.tar"}) {
 		t.Errorf("images = %q, error = %v", got.images, err)
+	}
+}
+
+func TestParseKill_KeepsTheProgram(t *testing.T) {
+	got, err := parse([]string{"kill", "etcd"})
+	if err != nil || got.name != "kill" || got.program != "etcd" {
+		t.Errorf("command = %+v, error = %v", got, err)
 	}
 }
 

@@ -6,6 +6,7 @@
 //	go run ./hack/cluster up [--real-node=true] [--fake-nodes=0] [--controller-qps=0]
 //	go run ./hack/cluster status
 //	go run ./hack/cluster load <image.tar>...
+//	go run ./hack/cluster kill|start <program>
 //	go run ./hack/cluster down
 //
 // Run it as root from the repository's root. All files lie in .cluster, sockets in /run/omnia-cluster. A machine has
@@ -36,6 +37,8 @@ const usage = `usage: go run ./hack/cluster <command>
       --controller-qps=0    kube-controller-manager's --kube-api-qps (0: Kubernetes' default of 20)
   status                which programs run, and the nodes
   load <image.tar>...   import image tarballs on the real node
+  kill <program>        end one of the programs of status by SIGKILL, for whoever tries what that does
+  start <program>       start it again as it was started, and wait until it is ready
   down                  stop everything and clean the machine; .cluster/bin stays
 `
 
@@ -92,6 +95,10 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return build(ctx, l, p)
 	case "up":
 		return up(ctx, l, p, cmd.up)
+	case "kill":
+		return kill(l, p, cmd.program)
+	case "start":
+		return startAgain(ctx, l, p, cmd.program)
 	default:
 		return down(ctx, l, p)
 	}

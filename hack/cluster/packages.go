@@ -22,6 +22,8 @@ var debianPackages = map[string]string{
 	"iproute2":                    "/usr/*bin/ip",
 	"socat":                       "/usr/*bin/socat",
 	"ethtool":                     "/usr/*bin/ethtool",
+	// For test/chaos, which makes a disk slow by it.
+	"strace": "/usr/*bin/strace",
 }
 
 // missingPackages lists the packages whose file is not found, in alphabetical order.

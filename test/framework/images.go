@@ -3,7 +3,6 @@ package framework
 import (
 	"context"
 	"fmt"
-	"os/exec"
 	"path/filepath"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -32,18 +31,13 @@ func (c *Cluster) LoadAttackerImage(ctx context.Context, aliases ...string) erro
 
 // loadImages builds images of main packages of this repository, by the packages' folders, and loads them on the node.
 func (c *Cluster) loadImages(ctx context.Context, images map[string]image.Spec) error {
-	args := []string{"run", "./hack/cluster", "load"}
+	var tarballs []string
 	for folder, spec := range images {
 		tarball := filepath.Join(c.Info.Dir, "images", filepath.Base(folder)+".tar")
 		if _, err := image.WritePackage(ctx, c.Root, folder, tarball, spec); err != nil {
 			return fmt.Errorf("building image %s: %w", spec.Reference, err)
 		}
-		args = append(args, tarball)
+		tarballs = append(tarballs, tarball)
 	}
-	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Dir = c.Root
-	if output, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("loading images: %w\n%s", err, output)
-	}
-	return nil
+	return c.launcher(ctx, append([]string{"load"}, tarballs...)...)
 }
