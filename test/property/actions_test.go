@@ -70,12 +70,12 @@ func (w *world) runtime(rt *rapid.T) string {
 }
 
 func (w *world) key(rt *rapid.T) key {
-	return key{w.runtime(rt), rapid.SampledFrom(sessions).Draw(rt, "session"), rapid.SampledFrom(handles).Draw(rt, "handle")}
+	return key{Runtime: w.runtime(rt), Session: rapid.SampledFrom(sessions).Draw(rt, "session"), Handle: rapid.SampledFrom(handles).Draw(rt, "handle")}
 }
 
 // claim is one of the claims that there are.
 func (w *world) claim(rt *rapid.T) *seen {
-	claims, _ := w.events.now()
+	claims, _ := w.events.Now()
 	if len(claims) == 0 {
 		rt.Skip("there is no claim")
 	}
@@ -87,7 +87,7 @@ func (w *world) begin(one *call) context.Context {
 	ctx, cancel := context.WithTimeout(w.ctx, callTimeout)
 	one.cancel = cancel
 	w.calls.begin(one, w.clock.Now())
-	w.events.add(w.events.checkCalls)
+	w.events.Change(w.events.checkCalls)
 	return ctx
 }
 
@@ -123,15 +123,15 @@ func (w *world) acquireOne(rt *rapid.T) func() {
 
 // acquireFailed acquires what has failed.
 func (w *world) acquireFailed(rt *rapid.T) func() {
-	claims, _ := w.events.now()
+	claims, _ := w.events.Now()
 	maps.DeleteFunc(claims, func(_ string, s *seen) bool {
-		return s.Status.Phase != v1alpha1.PhaseFailed || !s.byAcquire()
+		return s.Status.Phase != v1alpha1.PhaseFailed || !s.ByAcquire()
 	})
 	if len(claims) == 0 {
 		rt.Skip("none has failed")
 	}
 	failed := claims[rapid.SampledFrom(slices.Sorted(maps.Keys(claims))).Draw(rt, "claim")]
-	one := &call{verb: acquire, key: failed.key(), server: w.server(rt)}
+	one := &call{verb: acquire, key: failed.Key(), server: w.server(rt)}
 	return func() { w.acquire(w.begin(one), one) }
 }
 
@@ -147,9 +147,9 @@ func (w *world) acquireAndWait(rt *rapid.T) {
 }
 
 func (w *world) acquire(ctx context.Context, one *call) {
-	body := framework.MakeAcquire(one.key.runtime, one.key.session, one.key.handle)
+	body := framework.MakeAcquire(one.key.Runtime, one.key.Session, one.key.Handle)
 	body.Spec.WaitSeconds, body.Spec.MustExist = ptr.To(int32(one.wait/time.Second)), one.must
-	answer, err := w.agents[one.server][one.key.runtime].SandboxV1alpha1().SandboxClaims(w.namespace).
+	answer, err := w.agents[one.server][one.key.Runtime].SandboxV1alpha1().SandboxClaims(w.namespace).
 		Acquire(ctx, v1alpha1.AnyClaim, body, metav1.CreateOptions{})
 	w.judgeAcquire(one, answer, err)
 }
@@ -169,7 +169,7 @@ func (w *world) touch(rt *rapid.T) func() {
 }
 
 func (w *world) touchOne(s *seen, server int) func() {
-	one := &call{verb: touch, key: s.key(), name: s.Name, uid: s.UID, server: server}
+	one := &call{verb: touch, key: s.Key(), name: s.Name, uid: s.UID, server: server}
 	body := &v1alpha1.SandboxTouch{Spec: v1alpha1.SandboxTouchSpec{UID: s.UID}}
 	return func() {
 		answer, err := w.agents[one.server][s.RuntimeName()].SandboxV1alpha1().SandboxClaims(w.namespace).
@@ -180,9 +180,9 @@ func (w *world) touchOne(s *seen, server int) func() {
 
 // resume uses what is to be released, in one of the ways that withdraw it.
 func (w *world) resume(rt *rapid.T) func() {
-	claims, _ := w.events.now()
+	claims, _ := w.events.Now()
 	maps.DeleteFunc(claims, func(_ string, s *seen) bool {
-		return s.Status.ReleaseAt == nil || !s.live() || !s.byAcquire() || s.Status.Phase != v1alpha1.PhaseBound
+		return s.Status.ReleaseAt == nil || !s.Live() || !s.ByAcquire() || s.Status.Phase != v1alpha1.PhaseBound
 	})
 	if len(claims) == 0 {
 		rt.Skip("none is to be released")
@@ -191,24 +191,24 @@ func (w *world) resume(rt *rapid.T) func() {
 	server := w.server(rt)
 	switch rapid.IntRange(0, 2).Draw(rt, "how") {
 	case 0:
-		one := &call{verb: acquire, key: s.key(), server: server}
+		one := &call{verb: acquire, key: s.Key(), server: server}
 		return func() { w.acquire(w.begin(one), one) }
 	case 1:
 		return w.touchOne(s, server)
 	}
-	one := &call{key: key{runtime: s.RuntimeName(), session: s.Spec.SessionID}, verb: cancel, server: server}
+	one := &call{key: key{Runtime: s.RuntimeName(), Session: s.Spec.SessionID}, verb: cancel, server: server}
 	return w.releaseOne(one, v1alpha1.AnyClaim, v1alpha1.SandboxReleaseSpec{AgentRuntime: s.RuntimeName(), SessionID: s.Spec.SessionID, Cancel: true})
 }
 
 func (w *world) releaseSession(rt *rapid.T) func() {
 	runtime := w.runtime(rt)
-	one := &call{key: key{runtime: runtime, session: rapid.SampledFrom(sessions).Draw(rt, "session")}}
-	return w.release(rt, one, v1alpha1.AnyClaim, v1alpha1.SandboxReleaseSpec{AgentRuntime: runtime, SessionID: one.key.session})
+	one := &call{key: key{Runtime: runtime, Session: rapid.SampledFrom(sessions).Draw(rt, "session")}}
+	return w.release(rt, one, v1alpha1.AnyClaim, v1alpha1.SandboxReleaseSpec{AgentRuntime: runtime, SessionID: one.key.Session})
 }
 
 func (w *world) releaseClaim(rt *rapid.T) func() {
 	s := w.claim(rt)
-	return w.release(rt, &call{key: s.key(), name: s.Name, uid: s.UID}, s.Name, v1alpha1.SandboxReleaseSpec{UID: s.UID})
+	return w.release(rt, &call{key: s.Key(), name: s.Name, uid: s.UID}, s.Name, v1alpha1.SandboxReleaseSpec{UID: s.UID})
 }
 
 // release releases, or cancels a release.
@@ -223,7 +223,7 @@ func (w *world) release(rt *rapid.T, one *call, name string, spec v1alpha1.Sandb
 func (w *world) releaseOne(one *call, name string, spec v1alpha1.SandboxReleaseSpec) func() {
 	return func() {
 		before := w.about(one)
-		_, err := w.agents[one.server][one.key.runtime].SandboxV1alpha1().SandboxClaims(w.namespace).
+		_, err := w.agents[one.server][one.key.Runtime].SandboxV1alpha1().SandboxClaims(w.namespace).
 			Release(w.begin(one), name, &v1alpha1.SandboxRelease{Spec: spec}, metav1.CreateOptions{})
 		w.judgeRelease(one, before, err)
 	}
@@ -231,10 +231,10 @@ func (w *world) releaseOne(one *call, name string, spec v1alpha1.SandboxReleaseS
 
 // about are the live claims that a release is about.
 func (w *world) about(one *call) []*seen {
-	claims, _ := w.events.now()
+	claims, _ := w.events.Now()
 	var out []*seen
 	for _, s := range claims {
-		if one.about(s) && s.live() {
+		if one.about(s) && s.Live() {
 			out = append(out, s)
 		}
 	}
@@ -243,7 +243,7 @@ func (w *world) about(one *call) []*seen {
 
 func (w *world) delete(rt *rapid.T) func() {
 	s := w.claim(rt)
-	one := &call{verb: remove, key: s.key(), name: s.Name, uid: s.UID, server: w.server(rt)}
+	one := &call{verb: remove, key: s.Key(), name: s.Name, uid: s.UID, server: w.server(rt)}
 	how := rapid.SampledFrom([]metav1.DeletionPropagation{metav1.DeletePropagationBackground, metav1.DeletePropagationForeground}).Draw(rt, "propagation")
 	return func() {
 		err := w.admin[one.server].SandboxV1alpha1().SandboxClaims(w.namespace).
@@ -260,7 +260,7 @@ func (w *world) writeByHand(rt *rapid.T) {
 	w.byHand++
 	k := w.key(rt)
 	class := rapid.SampledFrom([]string{usualClass, usualClass, stuckClass, missingClass}).Draw(rt, "class")
-	claim := framework.MakeClaim(fmt.Sprintf("by-hand-%d", w.byHand), w.namespace, k.runtime, "").Session(k.session).Handle(k.handle).Obj()
+	claim := framework.MakeClaim(fmt.Sprintf("by-hand-%d", w.byHand), w.namespace, k.Runtime, "").Session(k.Session).Handle(k.Handle).Obj()
 	claim.Spec.ClassRef = v1alpha1.ClassReference{Kind: v1alpha1.SandboxClassKind, Name: class}
 	w.say("write claim %s by hand: %v of class %s", claim.Name, k, class)
 	server := w.server(rt)
@@ -283,11 +283,11 @@ func (w *world) deletePods(rt *rapid.T) {
 // deleteSandbox deletes the Deployment of a claim, which then gets another.
 func (w *world) deleteSandbox(rt *rapid.T) {
 	s := w.claim(rt)
-	if !s.admitted() {
+	if !s.Admitted() {
 		rt.Skip("it has none")
 	}
 	w.say("delete the Deployment of %s", s.Name)
-	w.stood.deletedByHand(s.UID)
+	w.stood.DeletedByHand(s.UID)
 	err := w.Kube.AppsV1().Deployments(w.namespace).Delete(w.ctx, s.Status.SandboxName, metav1.DeleteOptions{})
 	if client.IgnoreNotFound(err) != nil {
 		rt.Fatalf("deleting a Deployment: %v", err)

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/altairalabs/omnia-sandboxes/test/judge"
 )
 
 // call is one request of an agent or a person.
@@ -109,7 +111,7 @@ func (c *calls) underWay() []*call {
 
 // lately says that a call ran at some time since then, as far as an event's time tells.
 func (one *call) lately(since time.Time) bool {
-	return one.ended.IsZero() || one.ended.After(since.Add(-lag))
+	return one.ended.IsZero() || one.ended.After(since.Add(-judge.Lag))
 }
 
 // about says whether a release, or its cancel, is about this claim.
@@ -117,5 +119,5 @@ func (one *call) about(s *seen) bool {
 	if one.name != "" {
 		return one.name == s.Name && (one.uid == "" || one.uid == s.UID)
 	}
-	return one.key.runtime == s.RuntimeName() && one.key.session == s.Spec.SessionID
+	return one.key.Runtime == s.RuntimeName() && one.key.Session == s.Spec.SessionID
 }

@@ -1,29 +1,25 @@
 package property
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
+
+	"github.com/altairalabs/omnia-sandboxes/test/judge"
 )
 
-const (
-	// lag is how long a server may go by what was changed, and an event be on its way.
-	lag = 5 * time.Second
-	// floor is how long a claim that is not Bound has at least.
-	floor = 10 * time.Minute
-)
+// floor is how long a claim that is not Bound has at least.
+const floor = 10 * time.Minute
 
 // model is what the test knows of what it did itself: what its runtimes allow, and what was called.
 type model struct {
 	clock    passingClock
 	runtimes map[string]*allowed
 	calls    *calls
-	history  *history
+	journal  *judge.Journal
 }
 
-func (m *model) say(format string, args ...any) { m.history.say(m.clock.Now(), format, args...) }
+func (m *model) say(format string, args ...any) { m.journal.Say(m.clock.Now(), format, args...) }
 
 // allowed is what a runtime allows.
 type allowed struct {
@@ -78,21 +74,3 @@ func (s *setting) known(within time.Duration) []int {
 
 func (s *setting) most(within time.Duration) int  { return slices.Max(s.known(within)) }
 func (s *setting) least(within time.Duration) int { return slices.Min(s.known(within)) }
-
-// history is what happened, for whoever looks for the cause of a failure.
-type history struct {
-	mu    sync.Mutex
-	lines []string
-}
-
-func (h *history) say(at time.Time, format string, args ...any) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.lines = append(h.lines, fmt.Sprintf("%s (%s) %s", at.Format("15:04:05.000"), time.Now().Format("05.000"), fmt.Sprintf(format, args...)))
-}
-
-func (h *history) String() string {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return strings.Join(h.lines, "\n")
-}

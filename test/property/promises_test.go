@@ -1,146 +1,24 @@
 package property
 
 import (
-	"cmp"
-	"slices"
 	"time"
 
 	"github.com/altairalabs/omnia-sandboxes/apis/sandbox/v1alpha1"
 	"github.com/altairalabs/omnia-sandboxes/test/framework"
+	"github.com/altairalabs/omnia-sandboxes/test/judge"
 )
 
-// checkState holds one state of a claim against the one before it, which is nil for a new claim.
-func (e *events) checkState(before, now *seen) {
+// checkChanged holds a change of a claim against what was called, and what time it is.
+func (e *events) checkChanged(before, now *seen) {
 	if before == nil {
-		e.checkNew(now)
 		return
 	}
 	was, is := before.Status, now.Status
-	switch {
-	case before.UID != now.UID:
-		e.wrong("claim %s became another without going", now.Name)
-	case !was.QueuedAt.Equal(is.QueuedAt), was.Replaces != is.Replaces:
-		e.wrong("claim %s lost its place: %s", now.Name, told(now))
-	case before.admitted() && !now.admitted():
-		e.wrong("claim %s is no longer admitted", now.Name)
-	case was.BoundAt != nil && !was.BoundAt.Equal(is.BoundAt):
-		e.wrong("claim %s was first Bound twice: %s", now.Name, told(now))
-	case !slices.Contains(steps[was.Phase], is.Phase):
-		e.wrong("claim %s stepped from %q to %q", now.Name, was.Phase, is.Phase)
-	case is.Phase != "" && is.LastUsedAt == nil:
-		e.wrong("claim %s has a phase and was never used", now.Name)
-	case was.LastUsedAt != nil && is.LastUsedAt.Before(was.LastUsedAt):
-		e.wrong("claim %s was used earlier than before: %s", now.Name, told(now))
-	case is.LastUsedAt != nil && is.LastUsedAt.After(e.clock.Now()):
-		e.wrong("claim %s is used in the future: %s", now.Name, told(now))
-	}
-	if !before.admitted() && now.admitted() {
-		e.checkAdmitted(before, now)
-	}
 	if was.Phase != is.Phase && is.Phase == v1alpha1.PhaseFailed {
 		e.checkFailed(before, now)
 	}
 	if is.ReleaseAt != nil && !is.ReleaseAt.Equal(was.ReleaseAt) {
 		e.checkReleased(before, now)
-	}
-}
-
-// steps are the phases that may follow on each.
-var steps = map[v1alpha1.Phase][]v1alpha1.Phase{
-	"":                      {"", v1alpha1.PhaseQueued, v1alpha1.PhasePending, v1alpha1.PhaseFailed},
-	v1alpha1.PhaseQueued:    {v1alpha1.PhaseQueued, v1alpha1.PhasePending, v1alpha1.PhaseFailed},
-	v1alpha1.PhasePending:   {v1alpha1.PhasePending, v1alpha1.PhaseBound, v1alpha1.PhaseFailed},
-	v1alpha1.PhaseBound:     {v1alpha1.PhaseBound, v1alpha1.PhasePending},
-	v1alpha1.PhaseFailed:    {v1alpha1.PhaseFailed},
-	v1alpha1.PhaseCompleted: {},
-}
-
-// checkNew: one handle has one claim of acquire's; a claim begins with its place in the queue and nothing else.
-func (e *events) checkNew(now *seen) {
-	if now.Status.Phase != "" || now.admitted() || now.Status.QueuedAt == nil {
-		e.wrong("claim %s began with a status: %s", now.Name, told(now))
-	}
-	for _, other := range e.claims {
-		if other != now && now.byAcquire() && other.byAcquire() && other.key() == now.key() {
-			e.wrong("one handle has two claims: %s and %s", told(other), told(now))
-		}
-	}
-	if uid := now.Status.Replaces; uid != "" {
-		if failed := e.all[uid]; failed == nil || failed.Status.Phase != v1alpha1.PhaseFailed || failed.Name != now.Name {
-			e.wrong("claim %s replaces what did not fail: %s", now.Name, told(now))
-		}
-	}
-}
-
-// checkAdmitted: never more than the runtime and the session may have, and oldest first.
-func (e *events) checkAdmitted(before, now *seen) {
-	runtime := e.runtimes[now.RuntimeName()]
-	admitted, ofSession, ofSandbox, older := 0, 0, 0, 0
-	for _, s := range e.claims {
-		switch {
-		case s.RuntimeName() != now.RuntimeName() || !s.live():
-		case s.admitted():
-			admitted++
-			if s.Spec.SessionID == now.Spec.SessionID {
-				ofSession++
-				if s.sandbox() == now.sandbox() {
-					ofSandbox++
-				}
-			}
-		// The leader had seen what it was admitted from, and so all that was written before.
-		case s.created <= before.revision && s.free > 0 && s.free <= before.revision && byAge(s, now) < 0:
-			older++
-		}
-	}
-	if most := runtime.concurrent.most(lag); admitted > most {
-		e.wrong("claim %s was admitted as number %d of at most %d", now.Name, admitted, most)
-	} else if admitted+older > most {
-		e.wrong("claim %s was admitted as number %d of at most %d before %d that are older: %s", now.Name, admitted, most, older, told(now))
-	}
-	if most := runtime.perSession.most(lag); ofSession > most {
-		e.wrong("claim %s was admitted as number %d of its session, which may have %d", now.Name, ofSession, most)
-	}
-	if most := now.Spec.MaxInstances; most != nil && ofSandbox > int(*most) {
-		e.wrong("claim %s was admitted as instance %d of at most %d", now.Name, ofSandbox, *most)
-	}
-}
-
-// byAge orders claims as they are admitted.
-func byAge(a, b *seen) int {
-	return cmp.Or(a.Status.QueuedAt.Compare(b.Status.QueuedAt.Time), cmp.Compare(a.UID, b.UID))
-}
-
-// checkRoom notes for each waiting claim since when its session's limits leave it room.
-func (e *events) checkRoom(revision int64) {
-	claims := map[string]held{}   // by session
-	sandboxes := map[string]int{} // by session and sandbox
-	hold := func(s *seen) {
-		session := s.RuntimeName() + "/" + s.Spec.SessionID
-		claims[session] = held{claims: claims[session].claims + 1}
-		sandboxes[session+"/"+s.sandbox()]++
-	}
-	var waiting []*seen
-	for _, s := range e.claims {
-		switch {
-		case s.waits():
-			waiting = append(waiting, s)
-		case s.live():
-			hold(s)
-		}
-	}
-	slices.SortFunc(waiting, byAge)
-	for _, s := range waiting {
-		session := s.RuntimeName() + "/" + s.Spec.SessionID
-		full := claims[session].claims >= e.runtimes[s.RuntimeName()].perSession.least(lag) ||
-			s.Spec.MaxInstances != nil && sandboxes[session+"/"+s.sandbox()] >= int(*s.Spec.MaxInstances)
-		switch {
-		case full:
-			s.free = 0
-			continue
-		case s.free == 0:
-			s.free = revision
-		}
-		hold(s)
 	}
 }
 
@@ -153,7 +31,7 @@ func (e *events) checkFailed(before, now *seen) {
 	case reason == v1alpha1.ReasonSandboxNeverReady && before.Status.Phase == v1alpha1.PhasePending && waited:
 	case reason == v1alpha1.ReasonQueueWaitExceeded && before.Status.Phase == v1alpha1.PhaseQueued && waited:
 	default:
-		e.wrong("claim %s failed (%s) after %s", now.Name, reason, told(before))
+		e.wrong("claim %s failed (%s) after %s", now.Name, reason, before)
 	}
 }
 
@@ -166,7 +44,7 @@ func (e *events) checkReleased(before, now *seen) {
 			!at.Before(one.asked.Add(grace).Truncate(time.Microsecond)) && !at.After(e.clock.Now().Add(grace))
 	})
 	if !asked || before.Status.BoundAt == nil || before.Status.ReleaseAt != nil {
-		e.wrong("the release of claim %s was scheduled out of turn: %s, from %s", now.Name, told(now), told(before))
+		e.wrong("the release of claim %s was scheduled out of turn: %s, from %s", now.Name, now, before)
 	}
 }
 
@@ -182,7 +60,7 @@ func (e *events) checkGone(s *seen) {
 	failed, bound := status.Phase == v1alpha1.PhaseFailed, status.Phase == v1alpha1.PhaseBound
 	waits := status.Phase == "" || status.Phase == v1alpha1.PhaseQueued
 	acquiring := func(also func(*call) bool) bool {
-		return e.calls.any(func(one *call) bool { return one.verb == acquire && one.key == s.key() && also(one) })
+		return e.calls.any(func(one *call) bool { return one.verb == acquire && one.key == s.Key() && also(one) })
 	}
 	switch {
 	case e.calls.any(func(one *call) bool { return one.verb == remove && one.uid == s.UID }):
@@ -191,11 +69,11 @@ func (e *events) checkGone(s *seen) {
 	case bound && untouched(runtime.idle):
 	case failed && untouched(runtime.patience()):
 	case waits && status.Wait != nil && over(status.Wait.RenewTime.Time, time.Duration(status.Wait.DurationSeconds)*time.Second):
-	case waits && acquiring(func(one *call) bool { return !one.hungUp.IsZero() && time.Since(one.hungUp) < 3*lag }):
-	case failed && s.byAcquire() && acquiring(func(one *call) bool { return one.lately(s.changed) }):
-	case limited(s) && s.byAcquire() && acquiring(func(one *call) bool { return one.lately(s.changed) }):
+	case waits && acquiring(func(one *call) bool { return !one.hungUp.IsZero() && time.Since(one.hungUp) < 3*judge.Lag }):
+	case failed && s.ByAcquire() && acquiring(func(one *call) bool { return one.lately(s.Changed) }):
+	case limited(s) && s.ByAcquire() && acquiring(func(one *call) bool { return one.lately(s.Changed) }):
 	default:
-		e.wrong("claim %s was lost: %s", s.Name, told(s))
+		e.Break(judge.Lost, s.Name, "claim %s was lost: %s", s.Name, s)
 	}
 }
 
@@ -212,12 +90,12 @@ func (e *events) checkCalls() {
 			continue
 		}
 		var now held
-		for _, s := range e.claims {
-			if !s.live() || s.RuntimeName() != one.key.runtime || s.Spec.SessionID != one.key.session || s.byAcquire() && s.key() == one.key {
+		for _, s := range e.Claims() {
+			if !s.Live() || s.RuntimeName() != one.key.Runtime || s.Spec.SessionID != one.key.Session || s.ByAcquire() && s.Key() == one.key {
 				continue
 			}
 			now.claims++
-			if s.sandbox() == sandboxOf(one.key.handle) {
+			if s.Sandbox() == judge.SandboxOf(one.key.Handle) {
 				now.instances++
 			}
 		}

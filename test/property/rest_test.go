@@ -8,11 +8,10 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/altairalabs/omnia-sandboxes/apis/sandbox/v1alpha1"
 	"github.com/altairalabs/omnia-sandboxes/test/framework"
+	"github.com/altairalabs/omnia-sandboxes/test/judge"
 )
 
 const (
@@ -23,8 +22,6 @@ const (
 	stillness = 3 * time.Second
 	// unadmitted is said of a claim that may be admitted and is not.
 	unadmitted = " may be admitted"
-	// look is when to look again where no event tells.
-	look = 100 * time.Millisecond
 	// leaseSlack is how much later than the test a leader may have seen a wait lease first.
 	leaseSlack = 10 * time.Second
 )
@@ -39,7 +36,7 @@ func (w *world) settle(rt fataler, when string) {
 	defer w.clock.still.Store(false)
 	for quiet := 0; quiet < 2; {
 		w.kept(rt)
-		_, moved := w.events.now()
+		_, moved := w.events.Now()
 		unrest := w.unrest(context.Background())
 		if unrest == "" {
 			quiet++
@@ -49,7 +46,7 @@ func (w *world) settle(rt fataler, when string) {
 		if w.clock.still.Load() && time.Since(began) > stillness {
 			w.say("time passes again: %s", unrest)
 			w.clock.still.Store(false)
-			if strings.HasSuffix(unrest, unadmitted) && w.clock.Since(w.events.leads()) > stillness+lag {
+			if strings.HasSuffix(unrest, unadmitted) && w.clock.Since(w.events.leads()) > stillness+judge.Lag {
 				w.events.wrongly("a place stayed free until time passed: %s", unrest)
 			}
 		}
@@ -60,7 +57,7 @@ func (w *world) settle(rt fataler, when string) {
 		if quiet < 2 {
 			select {
 			case <-moved:
-			case <-time.After(look):
+			case <-time.After(judge.Look):
 			}
 		}
 	}
@@ -76,19 +73,19 @@ func (w *world) kept(rt fataler) {
 
 // unrest says what is due and not done yet; empty if nothing is.
 func (w *world) unrest(ctx context.Context) string {
-	if behind, err := w.events.behind(ctx); err != nil || behind {
+	if behind, err := w.events.Behind(ctx); err != nil || behind {
 		return fmt.Sprintf("events are on their way (%v)", err)
 	}
-	claims, _ := w.events.now()
+	claims, _ := w.events.Now()
 	now := w.clock.Now()
 	for _, s := range claims {
 		if due := w.due(s, now); due != "" {
-			return fmt.Sprintf("%s: %s: %s", s.Name, due, told(s))
+			return fmt.Sprintf("%s: %s: %s", s.Name, due, s)
 		}
 	}
 	for name := range w.runtimes {
 		if next := w.admissible(claims, name); next != nil {
-			return told(next) + unadmitted
+			return next.String() + unadmitted
 		}
 	}
 	for _, one := range w.calls.underWay() {
@@ -126,11 +123,11 @@ func (w *world) due(s *seen, now time.Time) string {
 		return "is idle"
 	case status.Phase != v1alpha1.PhaseBound && over(status.LastUsedAt, runtime.patience()):
 		return "has waited for too long"
-	case s.waits() && status.Wait != nil && now.After(w.leaseEnds(s)):
+	case s.Waits() && status.Wait != nil && now.After(w.leaseEnds(s)):
 		return "is waited for by nobody"
-	case s.admitted() && s.Spec.ClassRef.Name == stuckClass && framework.Reason(s.SandboxClaim) != v1alpha1.ReasonUnschedulable:
+	case s.Admitted() && s.Spec.ClassRef.Name == stuckClass && framework.Reason(s.SandboxClaim) != v1alpha1.ReasonUnschedulable:
 		return "cannot be placed and does not say so"
-	case s.admitted() && s.Spec.ClassRef.Name == usualClass && status.Phase != v1alpha1.PhaseBound:
+	case s.Admitted() && s.Spec.ClassRef.Name == usualClass && status.Phase != v1alpha1.PhaseBound:
 		return "is not Bound"
 	}
 	return ""
@@ -138,7 +135,7 @@ func (w *world) due(s *seen, now time.Time) string {
 
 // leaseEnds is when a leader that counts from when it first saw the wait must have ended it.
 func (w *world) leaseEnds(s *seen) time.Time {
-	from := s.leased
+	from := s.Leased
 	if led := w.events.leads(); led.After(from) {
 		from = led
 	}
@@ -153,21 +150,21 @@ func (w *world) admissible(claims map[string]*seen, runtime string) *seen {
 	for _, s := range claims {
 		switch {
 		case s.RuntimeName() != runtime:
-		case s.waits():
+		case s.Waits():
 			waiting = append(waiting, s)
-		case s.live():
+		case s.Live():
 			admitted++
 			sessions[s.Spec.SessionID]++
-			sandboxes[s.Spec.SessionID+"/"+s.sandbox()]++
+			sandboxes[s.Spec.SessionID+"/"+s.Sandbox()]++
 		}
 	}
 	if admitted >= w.runtimes[runtime].concurrent.current() {
 		return nil
 	}
-	slices.SortFunc(waiting, byAge)
+	slices.SortFunc(waiting, judge.ByAge)
 	for _, s := range waiting {
 		if sessions[s.Spec.SessionID] < w.runtimes[runtime].perSession.current() &&
-			(s.Spec.MaxInstances == nil || sandboxes[s.Spec.SessionID+"/"+s.sandbox()] < int(*s.Spec.MaxInstances)) {
+			(s.Spec.MaxInstances == nil || sandboxes[s.Spec.SessionID+"/"+s.Sandbox()] < int(*s.Spec.MaxInstances)) {
 			return s
 		}
 	}
@@ -184,7 +181,7 @@ func (w *world) overdue(one *call, claims map[string]*seen, now time.Time) strin
 	}
 	for _, s := range claims {
 		switch {
-		case s.key() != one.key || !s.byAcquire():
+		case s.Key() != one.key || !s.ByAcquire():
 		case s.Status.Phase == v1alpha1.PhaseBound:
 			return "its claim is Bound"
 		case s.Status.Phase == v1alpha1.PhaseFailed:
@@ -198,40 +195,12 @@ func (w *world) overdue(one *call, claims map[string]*seen, now time.Time) strin
 
 // left says what stands in the host cluster without its claim.
 func (w *world) left(ctx context.Context, claims map[string]*seen) string {
-	present, live := sets.New[types.UID](), sets.New[types.UID]()
-	for _, s := range claims {
-		present.Insert(s.UID)
-		if s.live() && s.admitted() {
-			live.Insert(s.UID)
-		}
-	}
-	only := metav1.ListOptions{LabelSelector: v1alpha1.LabelClaimUID}
-	deployments, err := w.Kube.AppsV1().Deployments(w.namespace).List(ctx, only)
+	left, err := judge.Left(ctx, w.Kube, w.namespace, claims)
 	if err != nil {
 		return err.Error()
 	}
-	services, err := w.Kube.CoreV1().Services(w.namespace).List(ctx, only)
-	if err != nil {
-		return err.Error()
-	}
-	policies, err := w.Kube.NetworkingV1().NetworkPolicies(w.namespace).List(ctx, only)
-	if err != nil {
-		return err.Error()
-	}
-	for i := range deployments.Items {
-		if d := &deployments.Items[i]; !live.Has(types.UID(d.Labels[v1alpha1.LabelClaimUID])) {
-			return "Deployment " + d.Name + " is left"
-		}
-	}
-	for i := range services.Items {
-		if s := &services.Items[i]; !live.Has(types.UID(s.Labels[v1alpha1.LabelClaimUID])) {
-			return "Service " + s.Name + " is left"
-		}
-	}
-	for i := range policies.Items {
-		if p := &policies.Items[i]; !present.Has(types.UID(p.Labels[v1alpha1.LabelClaimUID])) {
-			return "NetworkPolicy " + p.Name + " is left"
-		}
+	if len(left) > 0 {
+		return left[0] + " is left"
 	}
 	return ""
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/altairalabs/omnia-sandboxes/apis/sandbox/v1alpha1"
 	"github.com/altairalabs/omnia-sandboxes/generated/clientset/versioned"
 	"github.com/altairalabs/omnia-sandboxes/test/framework"
+	"github.com/altairalabs/omnia-sandboxes/test/judge"
 )
 
 const (
@@ -50,14 +51,14 @@ type world struct {
 	cancel  context.CancelFunc
 	ctx     context.Context
 	callers sync.WaitGroup
-	stood   *standing
+	stood   *judge.Standing
 	byHand  int
 }
 
 func newWorld(t *testing.T, cluster *framework.Cluster, servers *framework.Servers, clock passingClock, rt *rapid.T) *world {
 	t.Helper()
 	w := &world{Cluster: cluster, t: t, servers: servers, namespace: cluster.Namespace(t),
-		model: &model{clock: clock, runtimes: map[string]*allowed{}, calls: newCalls(), history: &history{}}}
+		model: &model{clock: clock, runtimes: map[string]*allowed{}, calls: newCalls(), journal: &judge.Journal{}}}
 	w.ctx, w.cancel = context.WithCancel(context.Background())
 	w.makeClasses()
 	for i := range rapid.IntRange(1, 2).Draw(rt, "runtimes") {
@@ -69,8 +70,10 @@ func newWorld(t *testing.T, cluster *framework.Cluster, servers *framework.Serve
 	if w.etcd, err = cluster.Etcd(); err != nil {
 		t.Fatal(err)
 	}
-	w.events = newEvents(w.ctx, w.model, w.etcd, servers.EtcdPrefix()+"/sandbox.omnia/sandboxclaims/"+w.namespace+"/")
-	if w.stood, err = watchStanding(w.ctx, w); err != nil {
+	if w.events, err = newEvents(w.ctx, w.model, w.etcd, servers.EtcdPrefix()+"/sandbox.omnia/sandboxclaims/"+w.namespace+"/"); err != nil {
+		t.Fatal(err)
+	}
+	if w.stood, err = judge.WatchStanding(w.ctx, w.events.Events, w.Kube, w.namespace); err != nil {
 		t.Fatal(err)
 	}
 	return w
@@ -132,11 +135,11 @@ func (w *world) connect() {
 func (w *world) end(failed bool) {
 	w.cancel()
 	w.callers.Wait()
-	w.events.watching.Wait()
-	w.stood.watching.Wait()
+	w.events.Wait()
+	w.stood.Wait()
 	w.startAll(w.t)
 	if failed || *showHistory {
-		w.t.Logf("what happened in namespace %s, by the test's clock and (seconds) the machine's:\n%s", w.namespace, w.history)
+		w.t.Logf("what happened in namespace %s, by the test's clock and (seconds) the machine's:\n%s", w.namespace, w.journal)
 	}
 	if failed {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
