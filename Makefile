@@ -8,6 +8,8 @@ E2E_TIMEOUT := 20m
 ISOLATION_TIMEOUT := 12m
 INTEGRATION_TIMEOUT := 15m
 PROPERTY_TIMEOUT := 60m
+CHAOS_TIMEOUT := 20m
+CHAOS_ROUND_TIMEOUT := 170m
 BENCH_NODES := 10
 BENCH_CONTROLLER_QPS := 500
 
@@ -41,11 +43,11 @@ generate: ## Generate all that is made from the types
 	hack/update-docs.sh
 
 .PHONY: test
-test: verify unit integration property e2e test-isolation ## Pass every test
+test: verify unit integration property e2e test-isolation test-chaos ## Pass every test
 
 .PHONY: unit
 unit: ## Test the packages, each for itself
-	go test ./apis/... ./cmd/... ./hack/... ./pkg/... ./registry/... ./test/bench/... ./test/framework/... ./test/images/...
+	go test ./apis/... ./cmd/... ./hack/... ./pkg/... ./registry/... ./test/bench/... ./test/framework/... ./test/images/... ./test/judge/...
 
 .PHONY: integration
 integration: test-cluster ## Test the server behind a real aggregator, with fake nodes
@@ -63,6 +65,14 @@ e2e: test-cluster ## Test sandboxes in real pods, and the server as people insta
 .PHONY: test-isolation
 test-isolation: test-cluster ## Attack sandboxes in real pods from within, and print what was promised, tried and found
 	go test -count=1 -timeout $(ISOLATION_TIMEOUT) -v -parallel=6 ./test/e2e/isolation
+
+.PHONY: test-chaos
+test-chaos: test-cluster ## Break the servers and what they stand on while agents work, each fault that takes seconds once
+	go test -count=1 -timeout $(CHAOS_TIMEOUT) -v ./test/chaos
+
+.PHONY: chaos
+chaos: test-cluster ## The same with every fault (ROUNDS=n times), and print what each cost: long
+	go test -count=1 -timeout $(CHAOS_ROUND_TIMEOUT) -v ./test/chaos -rounds=$(or $(ROUNDS),1)
 
 .PHONY: bench
 bench: ## Measure how fast and how large, each beside its floor (ONLY=scenario,scenario; SIZES=100,1000)
