@@ -47,7 +47,7 @@ test: verify unit integration property e2e test-isolation test-chaos ## Pass eve
 
 .PHONY: unit
 unit: ## Test the packages, each for itself
-	go test ./apis/... ./cmd/... ./hack/... ./pkg/... ./registry/... ./test/bench/... ./test/framework/... ./test/images/... ./test/judge/...
+	go test ./apis/... ./cmd/... ./hack/... ./pkg/... ./registry/... ./test/bench/... ./test/framework/... ./test/images/... ./test/judge/... ./test/measure/... ./test/meter/... ./test/report/... ./test/soak/...
 
 .PHONY: integration
 integration: test-cluster ## Test the server behind a real aggregator, with fake nodes

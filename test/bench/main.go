@@ -10,14 +10,13 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/altairalabs/omnia-sandboxes/test/bench/meter"
-	"github.com/altairalabs/omnia-sandboxes/test/bench/report"
 	"github.com/altairalabs/omnia-sandboxes/test/bench/scenario"
+	"github.com/altairalabs/omnia-sandboxes/test/meter"
+	"github.com/altairalabs/omnia-sandboxes/test/report"
 )
 
 // options are the command line.
@@ -94,7 +93,10 @@ func growing(text string) ([]int, error) {
 
 // run measures, and tells what was measured even if it came to an end too early.
 func run(ctx context.Context, o *options) (err error) {
-	result := &report.Run{Began: time.Now(), Full: o.Full}
+	result := &report.Run{Title: "Benchmark", Began: time.Now(), Form: "short form"}
+	if o.Full {
+		result.Form = "long form"
+	}
 	began := time.Now()
 	o.Said = func(line string) {
 		fmt.Fprintf(os.Stderr, "%7s  %s\n", time.Since(began).Round(100*time.Millisecond), line)
@@ -109,37 +111,5 @@ func run(ctx context.Context, o *options) (err error) {
 	var played error
 	result.Sections, played = b.Play(ctx, o.only)
 	result.Took = time.Since(began)
-	return errors.Join(played, b.Close(), tell(result, o.out))
-}
-
-// tell prints the table and writes the files.
-func tell(result *report.Run, dir string) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
-	errs := []error{result.WriteTable(os.Stdout)}
-	for _, form := range []struct {
-		name  string
-		write func(*report.Run, *os.File) error
-	}{
-		{"results.json", func(r *report.Run, f *os.File) error { return r.WriteJSON(f) }},
-		{"results.md", func(r *report.Run, f *os.File) error { return r.WriteMarkdown(f) }},
-		{"report.html", func(r *report.Run, f *os.File) error { return r.WriteHTML(f) }},
-	} {
-		path := filepath.Join(dir, form.name)
-		if err := writeFile(path, func(f *os.File) error { return form.write(result, f) }); err != nil {
-			errs = append(errs, fmt.Errorf("writing %s: %w", path, err))
-			continue
-		}
-		fmt.Println("written:", path)
-	}
-	return errors.Join(errs...)
-}
-
-func writeFile(path string, write func(*os.File) error) error {
-	file, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(write(file), file.Close())
+	return errors.Join(played, b.Close(), result.Tell(os.Stdout, o.out))
 }

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/altairalabs/omnia-sandboxes/generated/clientset/versioned"
-	"github.com/altairalabs/omnia-sandboxes/test/bench/measure"
-	"github.com/altairalabs/omnia-sandboxes/test/bench/report"
+	"github.com/altairalabs/omnia-sandboxes/test/measure"
+	"github.com/altairalabs/omnia-sandboxes/test/report"
 )
 
 const (

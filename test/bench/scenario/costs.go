@@ -7,8 +7,8 @@ import (
 
 	"k8s.io/utils/ptr"
 
-	"github.com/altairalabs/omnia-sandboxes/test/bench/meter"
-	"github.com/altairalabs/omnia-sandboxes/test/bench/report"
+	"github.com/altairalabs/omnia-sandboxes/test/meter"
+	"github.com/altairalabs/omnia-sandboxes/test/report"
 )
 
 // livesCounted is over how many lives their cost is shared out.

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/altairalabs/omnia-sandboxes/test/bench/report"
+	"github.com/altairalabs/omnia-sandboxes/test/report"
 )
 
 // playDefault measures new claims at once while kube-controller-manager asks at its own default rate, as on most clusters.

@@ -5,8 +5,8 @@ import (
 
 	"k8s.io/utils/ptr"
 
-	"github.com/altairalabs/omnia-sandboxes/test/bench/measure"
-	"github.com/altairalabs/omnia-sandboxes/test/bench/report"
+	"github.com/altairalabs/omnia-sandboxes/test/measure"
+	"github.com/altairalabs/omnia-sandboxes/test/report"
 )
 
 // targets are what is to be reached at the median and at the 99th percentile; nil where nothing is.

@@ -7,9 +7,9 @@ import (
 
 	"k8s.io/utils/ptr"
 
-	"github.com/altairalabs/omnia-sandboxes/test/bench/measure"
-	"github.com/altairalabs/omnia-sandboxes/test/bench/meter"
-	"github.com/altairalabs/omnia-sandboxes/test/bench/report"
+	"github.com/altairalabs/omnia-sandboxes/test/measure"
+	"github.com/altairalabs/omnia-sandboxes/test/meter"
+	"github.com/altairalabs/omnia-sandboxes/test/report"
 )
 
 func TestBeside(t *testing.T) {

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/altairalabs/omnia-sandboxes/test/bench/measure"
-	"github.com/altairalabs/omnia-sandboxes/test/bench/report"
+	"github.com/altairalabs/omnia-sandboxes/test/measure"
+	"github.com/altairalabs/omnia-sandboxes/test/report"
 )
 
 const (

@@ -6,8 +6,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/altairalabs/omnia-sandboxes/test/bench/meter"
-	"github.com/altairalabs/omnia-sandboxes/test/bench/report"
+	"github.com/altairalabs/omnia-sandboxes/test/meter"
+	"github.com/altairalabs/omnia-sandboxes/test/report"
 )
 
 const (

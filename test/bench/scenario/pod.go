@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/altairalabs/omnia-sandboxes/apis/sandbox/v1alpha1"
-	"github.com/altairalabs/omnia-sandboxes/test/bench/measure"
-	"github.com/altairalabs/omnia-sandboxes/test/bench/report"
+	"github.com/altairalabs/omnia-sandboxes/test/measure"
+	"github.com/altairalabs/omnia-sandboxes/test/report"
 )
 
 const (

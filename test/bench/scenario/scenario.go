@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/altairalabs/omnia-sandboxes/test/bench/report"
+	"github.com/altairalabs/omnia-sandboxes/test/report"
 )
 
 // Scenario is one thing that can be measured by itself.

@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/altairalabs/omnia-sandboxes/test/bench/meter"
+	"github.com/altairalabs/omnia-sandboxes/test/meter"
 )
 
 // The processes that are asked what they spend. On a cluster that is not ours, kube-apiserver alone can be asked.

@@ -10,10 +10,10 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/altairalabs/omnia-sandboxes/test/bench/measure"
-	"github.com/altairalabs/omnia-sandboxes/test/bench/meter"
-	"github.com/altairalabs/omnia-sandboxes/test/bench/report"
 	"github.com/altairalabs/omnia-sandboxes/test/framework"
+	"github.com/altairalabs/omnia-sandboxes/test/measure"
+	"github.com/altairalabs/omnia-sandboxes/test/meter"
+	"github.com/altairalabs/omnia-sandboxes/test/report"
 )
 
 const (

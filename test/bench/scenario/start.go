@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/altairalabs/omnia-sandboxes/generated/clientset/versioned"
-	"github.com/altairalabs/omnia-sandboxes/test/bench/measure"
-	"github.com/altairalabs/omnia-sandboxes/test/bench/report"
 	"github.com/altairalabs/omnia-sandboxes/test/framework"
+	"github.com/altairalabs/omnia-sandboxes/test/measure"
+	"github.com/altairalabs/omnia-sandboxes/test/report"
 )
 
 const (

@@ -7,8 +7,8 @@ import (
 
 	"k8s.io/utils/ptr"
 
-	"github.com/altairalabs/omnia-sandboxes/test/bench/measure"
-	"github.com/altairalabs/omnia-sandboxes/test/bench/report"
+	"github.com/altairalabs/omnia-sandboxes/test/measure"
+	"github.com/altairalabs/omnia-sandboxes/test/report"
 )
 
 // timeline is how long after the call each step of several lives came.

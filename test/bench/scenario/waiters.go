@@ -12,10 +12,10 @@ import (
 
 	"github.com/altairalabs/omnia-sandboxes/apis/sandbox/v1alpha1"
 	"github.com/altairalabs/omnia-sandboxes/generated/clientset/versioned"
-	"github.com/altairalabs/omnia-sandboxes/test/bench/measure"
-	"github.com/altairalabs/omnia-sandboxes/test/bench/meter"
-	"github.com/altairalabs/omnia-sandboxes/test/bench/report"
 	"github.com/altairalabs/omnia-sandboxes/test/framework"
+	"github.com/altairalabs/omnia-sandboxes/test/measure"
+	"github.com/altairalabs/omnia-sandboxes/test/meter"
+	"github.com/altairalabs/omnia-sandboxes/test/report"
 )
 
 const (

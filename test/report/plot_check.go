@@ -17,10 +17,15 @@ func (p Plot) check() error {
 		of = Series.checkDistribution
 	case Lines:
 		of = Series.checkPoints
+	case Timeline:
+		of = Series.checkTimes
 	case Bars:
 		of = Series.checkBars
 	default:
-		return fmt.Errorf("kind is %q: use %q, %q or %q", p.Kind, Distribution, Lines, Bars)
+		return fmt.Errorf("kind is %q: use %q, %q, %q or %q", p.Kind, Distribution, Lines, Timeline, Bars)
+	}
+	if err := p.checkMarks(); err != nil {
+		return err
 	}
 	for _, s := range p.Series {
 		err := s.finite()
@@ -37,15 +42,45 @@ func (p Plot) check() error {
 	return nil
 }
 
+// checkMarks is for moments on a line of time.
+func (p Plot) checkMarks() error {
+	if len(p.Marks) > 0 && p.Kind != Timeline {
+		return fmt.Errorf("marks: a plot of kind %q has none: use %q", p.Kind, Timeline)
+	}
+	for _, mark := range p.Marks {
+		for i, x := range mark.X {
+			if x < 0 || !isFinite(x) {
+				return fmt.Errorf("mark %q: x[%d] is %v, and time begins at 0: leave it out", mark.Name, i, x)
+			}
+		}
+	}
+	return nil
+}
+
+// checkTimes is for an X that begins at 0.
+func (s Series) checkTimes() error {
+	if err := s.checkOrder(); err != nil {
+		return err
+	}
+	if s.X[0] < 0 {
+		return fmt.Errorf("x[0] is %v, and time begins at 0: leave the point out", s.X[0])
+	}
+	return nil
+}
+
 // checkPoints is for a logarithmic X, on which there is no 0.
 func (s Series) checkPoints() error {
-	if len(s.X) != len(s.Y) {
-		return fmt.Errorf("it has %d x and %d y: give each point both", len(s.X), len(s.Y))
-	}
 	for i, x := range s.X {
 		if x <= 0 {
 			return fmt.Errorf("x[%d] is %v, and a logarithmic scale begins above 0: leave the point out", i, x)
 		}
+	}
+	return s.checkOrder()
+}
+
+func (s Series) checkOrder() error {
+	if len(s.X) != len(s.Y) {
+		return fmt.Errorf("it has %d x and %d y: give each point both", len(s.X), len(s.Y))
 	}
 	if !slices.IsSorted(s.X) {
 		return errors.New("x falls: sort the points by x")

@@ -68,7 +68,7 @@ func TestBound(t *testing.T) {
 func TestRatioIsOnItsSide(t *testing.T) {
 	texts := func(value, bound float64) []string {
 		l := Row{What: "it", Measure: "p50", Value: value, Floor: ptr.To(1.0), Target: AtMost(bound)}.line()
-		return []string{l.Cells[6].Text, l.Cells[7].Text, l.Cells[8].Text}
+		return []string{l.Cells[7].Text, l.Cells[8].Text, l.Cells[9].Text}
 	}
 	assert.Equal(t, []string{"1.30", "≤ 1.30", "within"}, texts(1.3, 1.3))
 	assert.Equal(t, []string{"1.304", "≤ 1.30", "MISSED"}, texts(1.304, 1.3))

@@ -15,6 +15,7 @@ var pageTemplate = template.Must(template.New("page").Parse(pageText))
 
 // page is what the template is filled with.
 type page struct {
+	Title    string
 	Occasion string
 	Machine  []Fact
 	Targets  Targets
@@ -30,7 +31,7 @@ type pageSection struct {
 // WriteHTML writes the run as one HTML file, which asks for nothing from elsewhere: its style and plots are in it. It
 // refuses a plot that cannot be shown; what the other forms tell does not depend on that.
 func (r *Run) WriteHTML(w io.Writer) error {
-	p := page{Occasion: r.occasion(), Machine: r.Machine, Targets: r.Targets()}
+	p := page{Title: r.Title, Occasion: r.occasion(), Machine: r.Machine, Targets: r.Targets()}
 	for _, section := range r.Sections {
 		shown := pageSection{Section: section, Grid: section.grid()}
 		for _, plot := range section.Plots {

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/altairalabs/omnia-sandboxes/test/bench/report"
+	"github.com/altairalabs/omnia-sandboxes/test/report"
 )
 
 // Machine is what this process runs on. What the system does not tell is unknown: on anything but Linux that is most of it.

@@ -8,7 +8,7 @@ import (
 
 	"go.etcd.io/etcd/client/pkg/v3/fileutil"
 
-	"github.com/altairalabs/omnia-sandboxes/test/bench/measure"
+	"github.com/altairalabs/omnia-sandboxes/test/measure"
 )
 
 const (

@@ -54,13 +54,18 @@ func (r *Run) finite() error {
 					return fmt.Errorf("section %q: plot %q: series %q: %w", section.ID, plot.Title, series.Name, err)
 				}
 			}
+			for _, mark := range plot.Marks {
+				if err := allFinite("x", mark.X); err != nil {
+					return fmt.Errorf("section %q: plot %q: mark %q: %w", section.ID, plot.Title, mark.Name, err)
+				}
+			}
 		}
 	}
 	return nil
 }
 
 func (r Row) finite() error {
-	figures := map[string]*float64{"value": &r.Value, "floor": r.Floor}
+	figures := map[string]*float64{"value": &r.Value, "floor": r.Floor, "first": r.First}
 	if r.Target != nil {
 		figures["atMost"], figures["atLeast"] = r.Target.AtMost, r.Target.AtLeast
 	}
@@ -73,11 +78,13 @@ func (r Row) finite() error {
 }
 
 func (s Series) finite() error {
-	for name, values := range map[string][]float64{"x": s.X, "y": s.Y} {
-		for i, value := range values {
-			if !isFinite(value) {
-				return fmt.Errorf("%s[%d] is %v: leave the point out", name, i, value)
-			}
+	return errors.Join(allFinite("x", s.X), allFinite("y", s.Y))
+}
+
+func allFinite(name string, values []float64) error {
+	for i, value := range values {
+		if !isFinite(value) {
+			return fmt.Errorf("%s[%d] is %v: leave the point out", name, i, value)
 		}
 	}
 	return nil

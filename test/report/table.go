@@ -12,7 +12,7 @@ import (
 // WriteTable writes the run for a terminal: each section's figures in aligned columns, and last a line on the targets.
 func (r *Run) WriteTable(w io.Writer) error {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "Benchmark, %s\n\n", r.occasion())
+	fmt.Fprintf(&b, "%s, %s\n\n", oneLine(r.Title), r.occasion())
 	facts := make([][]cell, 0, len(r.Machine))
 	for _, fact := range r.Machine {
 		facts = append(facts, []cell{{Text: oneLine(fact.Name)}, {Text: oneLine(fact.Value)}})
@@ -84,9 +84,5 @@ func aligned(rows [][]cell) []string {
 
 // occasion is when the run was, how long, and in which form.
 func (r *Run) occasion() string {
-	form := "short form"
-	if r.Full {
-		form = "long form"
-	}
-	return fmt.Sprintf("%s, took %s, %s", r.Began.Format("2006-01-02 15:04:05 -07:00"), r.Took.Round(time.Second), form)
+	return fmt.Sprintf("%s, took %s, %s", r.Began.Format("2006-01-02 15:04:05 -07:00"), r.Took.Round(time.Second), oneLine(r.Form))
 }

@@ -27,7 +27,7 @@ func TestReadJSONRefuses(t *testing.T) {
 	tests := map[string]struct{ text, fault string }{
 		"nothing":         {"", "reading a run: EOF"},
 		"no JSON":         {"Benchmark", "reading a run: invalid character"},
-		"another type":    {`{"full": "yes"}`, "full"},
+		"another type":    {`{"form": 1}`, "form"},
 		"a field unknown": {`{"runs": []}`, `unknown field "runs"`},
 		"two runs":        {"{} {}", "give one run alone"},
 		"no bound":        {strings.ReplaceAll(row, "%", "{}"), `section "bound": "acquire" p50: target: set one of atMost and atLeast`},

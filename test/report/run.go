@@ -1,5 +1,6 @@
-// Package report is what a run of the benchmark found, and the forms in which it is told: a table for the terminal, JSON
-// for other programs, and one HTML file with plots that opens without a network. It refuses to measure anything.
+// Package report is what a run of the benchmark or of the soak found, and the forms in which it is told: a table for the
+// terminal, JSON for other programs, and one HTML file with plots that opens without a network. It refuses to measure
+// anything.
 package report
 
 import (
@@ -7,13 +8,15 @@ import (
 	"time"
 )
 
-// Run is one run of the benchmark.
+// Run is one run.
 type Run struct {
+	// Title is what was run, for instance "Benchmark".
+	Title string `json:"title"`
 	// Began is when the run began, by the machine's clock, and Took how long it was.
 	Began time.Time     `json:"began"`
 	Took  time.Duration `json:"tookNanoseconds"`
-	// Full says that it was the long form.
-	Full bool `json:"full"`
+	// Form is which of its forms that was, for instance "short form".
+	Form string `json:"form"`
 	// Machine is what it ran on, as names and values in the order in which they are told.
 	Machine []Fact `json:"machine"`
 	// Sections are what was measured, in the order in which it was.
@@ -62,6 +65,8 @@ type Row struct {
 	What    string `json:"what"`
 	Measure string `json:"measure"`
 	Unit    Unit   `json:"unit,omitempty"`
+	// First is what the figure was in the beginning, for one that is followed over time. Nil if that says nothing.
+	First *float64 `json:"first,omitempty"`
 	// Value is the figure, and Samples from how many measurements it is; 0 if that says nothing.
 	Value   float64 `json:"value"`
 	Samples int     `json:"samples,omitempty"`
@@ -95,6 +100,8 @@ const (
 	Distribution PlotKind = "distribution"
 	// Lines plots Y over X, each point marked, X on a logarithmic scale.
 	Lines PlotKind = "lines"
+	// Timeline plots Y over X, a time since the begin, without marking the points: there are many.
+	Timeline PlotKind = "timeline"
 	// Bars plots one bar per point, named by the series' Labels, one colour per series.
 	Bars PlotKind = "bars"
 )
@@ -106,6 +113,14 @@ type Plot struct {
 	XLabel string   `json:"xLabel"`
 	YLabel string   `json:"yLabel"`
 	Series []Series `json:"series"`
+	// Marks are moments at which something happened; only for Timeline.
+	Marks []Mark `json:"marks,omitempty"`
+}
+
+// Mark is something that happened at several moments.
+type Mark struct {
+	Name string    `json:"name"`
+	X    []float64 `json:"x"`
 }
 
 // Series is one line, or one colour of bars.

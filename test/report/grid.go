@@ -35,7 +35,7 @@ type grid struct {
 	Lines []line
 }
 
-var head = []cell{{"What", false}, {"Measure", false}, {"Value", true}, {"Samples", true}, {"Floor", false}, {"Its value", true},
+var head = []cell{{"What", false}, {"Measure", false}, {"At first", true}, {"Value", true}, {"Samples", true}, {"Floor", false}, {"Its value", true},
 	{"Ratio", true}, {"Target", true}, {"Verdict", false}}
 
 func (s Section) grid() grid {
@@ -56,7 +56,10 @@ func (s Section) grid() grid {
 }
 
 func (r Row) line() line {
-	var samples, floor, ratio string
+	var first, samples, floor, ratio string
+	if r.First != nil {
+		first = quantity(*r.First, r.Unit, nil)
+	}
 	if r.Samples > 0 {
 		samples = strconv.Itoa(r.Samples)
 	}
@@ -69,7 +72,7 @@ func (r Row) line() line {
 		ratio = apart(value, 2, ofRatio)
 	}
 	mark := r.mark()
-	texts := []string{oneLine(r.What), oneLine(r.Measure), quantity(r.Value, r.Unit, ofValue), samples, oneLine(r.FloorName), floor, ratio, r.bound(), mark}
+	texts := []string{oneLine(r.What), oneLine(r.Measure), first, quantity(r.Value, r.Unit, ofValue), samples, oneLine(r.FloorName), floor, ratio, r.bound(), mark}
 	l := line{Mark: mark, Note: oneLine(r.Note)}
 	for i, text := range texts {
 		l.Cells = append(l.Cells, cell{text, head[i].Right})

@@ -13,7 +13,8 @@ import (
 // sample has each kind of row, of plot and of section, and text that every form must escape or bring into one line.
 func sample() *Run {
 	return &Run{
-		Began: time.Date(2026, 11, 30, 14, 4, 5, 0, time.UTC), Took: 12*time.Minute + 3*time.Second, Full: true,
+		Title: "Benchmark",
+		Began: time.Date(2026, 11, 30, 14, 4, 5, 0, time.UTC), Took: 12*time.Minute + 3*time.Second, Form: "long form",
 		Machine: []Fact{{"CPUs", "2 × fast & <cheap>"}, {"Memory", "7.8 GiB"}},
 		Sections: []Section{
 			{

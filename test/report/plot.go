@@ -32,7 +32,10 @@ var colours = []color.Color{
 	color.RGBA{0x00, 0x00, 0x00, 0xff}, color.RGBA{0xe6, 0x9f, 0x00, 0xff}, color.RGBA{0x56, 0xb4, 0xe9, 0xff},
 }
 
-var gridColour = color.Gray{Y: 0xdd}
+var (
+	gridColour = color.Gray{Y: 0xdd}
+	markColour = color.Gray{Y: 0x80}
+)
 
 func colour(i int) color.Color { return colours[i%len(colours)] }
 
@@ -64,6 +67,8 @@ func (p Plot) svg() ([]byte, error) {
 		err = p.addDistribution(chart, &legend)
 	case Lines:
 		err = p.addLines(chart, &legend)
+	case Timeline:
+		err = p.addTimeline(chart, &legend)
 	case Bars:
 		height, err = p.addBars(chart, &legend)
 	}

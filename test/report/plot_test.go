@@ -186,7 +186,7 @@ func TestPlotRefuses(t *testing.T) {
 		fault  string
 	}{
 		"no series":                   {Lines, nil, `plot "P": series: there is none`},
-		"an unknown kind":             {"pie", series(one, one), `kind is "pie": use "distribution", "lines" or "bars"`},
+		"an unknown kind":             {"pie", series(one, one), `kind is "pie": use "distribution", "lines", "timeline" or "bars"`},
 		"no kind":                     {"", series(one, one), `kind is "": use`},
 		"distribution: empty":         {Distribution, series(nil, nil), `plot "P": series "s": it is empty: leave the series out`},
 		"lines: empty":                {Lines, series(nil, nil), "it is empty"},
