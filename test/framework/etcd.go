@@ -52,6 +52,15 @@ func (a EtcdAccess) Flags() []string {
 
 // Client is a client of that etcd. Close it.
 func (a EtcdAccess) Client() (*clientv3.Client, error) {
+	config, err := a.TLS()
+	if err != nil {
+		return nil, err
+	}
+	return clientv3.New(clientv3.Config{Endpoints: a.Endpoints, DialTimeout: etcdDialTimeout, TLS: config, Logger: zap.NewNop()})
+}
+
+// TLS is how to speak to that etcd.
+func (a EtcdAccess) TLS() (*tls.Config, error) {
 	ca, err := os.ReadFile(a.CAFile)
 	if err != nil {
 		return nil, err
@@ -62,12 +71,7 @@ func (a EtcdAccess) Client() (*clientv3.Client, error) {
 	}
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(ca)
-	return clientv3.New(clientv3.Config{
-		Endpoints:   a.Endpoints,
-		DialTimeout: etcdDialTimeout,
-		TLS:         &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12},
-		Logger:      zap.NewNop(),
-	})
+	return &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}, nil
 }
 
 // GiveEtcd makes what the ha overlay asks for before it is applied: where etcd is, by which certificate it may be used, and,

@@ -29,10 +29,13 @@ type Source struct {
 }
 
 // FromREST is the source that reads /metrics with a Kubernetes client, of whatever API.
-func FromREST(name string, client rest.Interface) Source {
+func FromREST(name string, client rest.Interface) Source { return FromPath(name, metricsPath, client) }
+
+// FromPath is the source that reads another path of a server that tells its metrics in several.
+func FromPath(name, path string, client rest.Interface) Source {
 	return Source{Name: name, Read: func(ctx context.Context) (io.ReadCloser, error) {
-		body, err := client.Get().AbsPath(metricsPath).SetHeader("Accept", textFormat).Stream(ctx)
-		return body, withRemedy(err, metricsPath)
+		body, err := client.Get().AbsPath(path).SetHeader("Accept", textFormat).Stream(ctx)
+		return body, withRemedy(err, path)
 	}}
 }
 

@@ -2,11 +2,8 @@ package scenario
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"net/http"
-	"os"
 	"time"
 
 	"k8s.io/client-go/kubernetes"
@@ -22,7 +19,7 @@ const (
 )
 
 const (
-	etcdMetrics              = "https://127.0.0.1:2379/metrics"
+	metricsPath              = "/metrics"
 	controllerManagerMetrics = "https://127.0.0.1:10257/metrics"
 	schedulerMetrics         = "https://127.0.0.1:10259/metrics"
 )
@@ -46,16 +43,17 @@ func (b *Bench) sources() ([]meter.Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	etcd, err := clientOf(b.Info.PKI("etcd-ca.crt"), b.Info.PKI("etcd-client.crt"), b.Info.PKI("etcd-client.key"))
+	secured, err := b.EtcdAccess().TLS()
 	if err != nil {
 		return nil, err
 	}
+	etcd := &http.Client{Timeout: time.Minute, Transport: &http.Transport{TLSClientConfig: secured}}
 	transport, err := rest.TransportFor(insecure(b.Config))
 	if err != nil {
 		return nil, err
 	}
 	kube := &http.Client{Transport: transport, Timeout: time.Minute}
-	return append(out, meter.FromREST(ourServer, ours), meter.FromURL("etcd", etcdMetrics, etcd),
+	return append(out, meter.FromREST(ourServer, ours), meter.FromURL("etcd", b.Info.Etcd+metricsPath, etcd),
 		meter.FromURL("kube-controller-manager", controllerManagerMetrics, kube), meter.FromURL("kube-scheduler", schedulerMetrics, kube)), nil
 }
 
@@ -64,21 +62,6 @@ func insecure(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.Insecure, config.CAData, config.CAFile = true, nil, ""
 	return config
-}
-
-func clientOf(ca, cert, key string) (*http.Client, error) {
-	pem, err := os.ReadFile(ca)
-	if err != nil {
-		return nil, err
-	}
-	pair, err := tls.LoadX509KeyPair(cert, key)
-	if err != nil {
-		return nil, err
-	}
-	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(pem)
-	return &http.Client{Timeout: time.Minute, Transport: &http.Transport{
-		TLSClientConfig: &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}}}, nil
 }
 
 // spent is what each process did meanwhile, by its name.
