@@ -37,7 +37,28 @@ func build(ctx context.Context, l layout, p *progress) error {
 	if err := p.step("our own programs", func() error { return buildOwn(ctx, l) }); err != nil {
 		return err
 	}
+	if err := p.step("modules of the tests", func() error { return fetchModules(ctx, l) }); err != nil {
+		return err
+	}
 	p.say("built in %s", time.Since(start).Round(100*time.Millisecond))
+	return nil
+}
+
+// fetchModules downloads what tests and checks will compile. While a cluster is up, its firewall drops what goes to the
+// addresses that stand for the internet there: a module proxy that has one of them is out of reach then.
+func fetchModules(ctx context.Context, l layout) error {
+	dirs := []string{l.root}
+	for _, module := range []string{"dev", "docs", "promql"} {
+		dirs = append(dirs, l.toolModule(module))
+	}
+	for _, dir := range dirs {
+		cmd := exec.CommandContext(ctx, "go", "mod", "download")
+		cmd.Dir = dir
+		cmd.Env = append(os.Environ(), "GOWORK=off")
+		if output, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("downloading the modules of %s: %w\n%s", dir, err, output)
+		}
+	}
 	return nil
 }
 
