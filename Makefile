@@ -58,8 +58,8 @@ property: test-cluster ## Play agents and time at random against the server (CHE
 	go test -count=1 -timeout $(PROPERTY_TIMEOUT) -v ./test/property/... $(if $(CHECKS),-rapid.checks=$(CHECKS)) $(if $(SEED),-rapid.seed=$(SEED))
 
 .PHONY: e2e
-e2e: test-cluster ## Test sandboxes in real pods, and the server as people install it
-	go test -count=1 -timeout $(E2E_TIMEOUT) -v -p=1 ./test/e2e ./test/install/...
+e2e: test-cluster ## Test sandboxes in real pods, the server as people install it, and what watches over it
+	go test -count=1 -timeout $(E2E_TIMEOUT) -v -p=1 ./test/e2e ./test/install/... ./test/monitoring
 
 # Its tests mostly wait, so more of them wait beside each other than there are processors.
 .PHONY: test-isolation
@@ -104,6 +104,7 @@ verify-format:
 .PHONY: verify-vet
 verify-vet:
 	go vet ./...
+	go -C hack/tools/promql vet ./...
 
 .PHONY: verify-tidy
 verify-tidy:

@@ -2,6 +2,7 @@ package install
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -47,6 +48,27 @@ func TestComponents_BesideEveryOverlay(t *testing.T) {
 			require.NoError(t, err)
 			for key, value := range selected {
 				assert.Equal(t, value, objects["Service/sandbox-apiserver"].GetLabels()[key], "it finds the Service")
+			}
+			endpoints, _, err := unstructured.NestedSlice(objects["ServiceMonitor/sandbox-apiserver"].Object, "spec", "endpoints")
+			require.NoError(t, err)
+			require.Len(t, endpoints, 2)
+			for _, endpoint := range endpoints {
+				relabelings, _, err := unstructured.NestedSlice(endpoint.(map[string]any), "relabelings")
+				require.NoError(t, err)
+				assert.Equal(t, []any{map[string]any{"sourceLabels": []any{"__metrics_path__"}, "targetLabel": "metrics_path"}}, relabelings, "what both paths have is told apart")
+			}
+		})
+		t.Run(overlay+" with alerts and a dashboard", func(t *testing.T) {
+			objects := render(t, c, overlay, "servicemonitor", "alerts", "dashboard")
+			require.Contains(t, objects, "PrometheusRule/sandbox-apiserver")
+			dashboard := objects["ConfigMap/sandbox-apiserver-dashboard"]
+			require.NotNil(t, dashboard)
+			assert.Equal(t, "1", dashboard.GetLabels()["grafana_dashboard"], "Grafana's sidecar finds it")
+			files, _, err := unstructured.NestedStringMap(dashboard.Object, "data")
+			require.NoError(t, err)
+			assert.True(t, json.Valid([]byte(files["sandbox-omnia.json"])))
+			for _, name := range []string{"PrometheusRule/sandbox-apiserver", "ConfigMap/sandbox-apiserver-dashboard"} {
+				assert.Equal(t, framework.SystemNamespace, objects[name].GetNamespace(), "it goes with the server")
 			}
 		})
 	}
