@@ -48,9 +48,10 @@ const (
 
 // Three servers on an etcd of three members are one service: any of them may die at any moment.
 func TestThreeServers(t *testing.T) {
-	c := framework.Get(t)
+	c, began := framework.Get(t), time.Now()
 	members := framework.StartEtcd(t, c)
 	installed := install(t, c, members)
+	t.Logf("installed after %s", seconds(time.Since(began)))
 	etcd := open(t, members.Access().Client)
 	w := newWorld(t, c, etcd)
 	play(w, threeServers(installed))
@@ -89,11 +90,13 @@ func play(w *world, faults []fault) {
 	var rows []row
 	for round := range max(1, *rounds) {
 		for _, f := range chosen(w.t, slices.Clone(faults)) {
+			began := time.Now()
 			r := w.play(f)
 			if *rounds > 1 {
 				r.fault = fmt.Sprintf("%d: %s", round+1, r.fault)
 			}
-			w.t.Logf("%s: refused for %s, new sandbox after %s, broken: %v %s", r.fault, seconds(r.refused.whole), seconds(r.anew), r.broken, r.notPlayed)
+			w.t.Logf("%s: refused for %s, new sandbox after %s, calm after %s, broken: %v %s", r.fault, seconds(r.refused.whole), seconds(r.anew),
+				seconds(time.Since(began)), r.broken, r.notPlayed)
 			rows = append(rows, r)
 		}
 	}
@@ -127,7 +130,11 @@ func (w *world) play(f fault) row {
 		w.pause(f.lasts)
 		healed <- heal(ctx)
 	}()
-	if r.anew, err = w.anew(ctx); err != nil {
+	handle := fakeHandle
+	if f.onRealNode {
+		handle = realHandle
+	}
+	if r.anew, err = w.anew(ctx, handle); err != nil {
 		w.Broke(judge.Wrong, f.name+" anew", "%s: %v", f.name, err)
 	}
 	if err := <-healed; err != nil {

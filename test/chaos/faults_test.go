@@ -28,6 +28,8 @@ type fault struct {
 	promised time.Duration
 	// sparesPods says that no sandbox may lose its pod by it.
 	sparesPods bool
+	// onRealNode says that the new sandbox after it is one whose container is started, since that is what is broken.
+	onRealNode bool
 }
 
 type heal func(context.Context) error
@@ -50,8 +52,8 @@ func threeServers(i *installed) []fault {
 		{name: "the APIService deleted and restored", short: true, lasts: 3 * time.Second, sparesPods: true, inject: i.deleteAPIService},
 		{name: "kill -9 of kube-apiserver", sparesPods: true, inject: i.killComponent("kube-apiserver")},
 		{name: "SIGSTOP of the leader for twice its lease", lasts: 2 * leaseLasts, sparesPods: true, inject: i.stopServer},
-		{name: "containerd killed and started", lasts: 3 * time.Second, sparesPods: true, inject: i.killComponent("containerd")},
-		{name: "kubelet killed and started", lasts: 3 * time.Second, sparesPods: true, inject: i.killComponent("kubelet")},
+		{name: "containerd killed and started", lasts: 3 * time.Second, sparesPods: true, onRealNode: true, inject: i.killComponent("containerd")},
+		{name: "kubelet killed and started", lasts: 3 * time.Second, sparesPods: true, onRealNode: true, inject: i.killComponent("kubelet")},
 		{name: "the servers' pods evicted", sparesPods: true, inject: i.evict},
 		{name: "etcd's disk slow (each sync 0.1 s later)", lasts: 20 * time.Second, sparesPods: true, inject: i.slowDisk},
 		{name: "the host's API gone for a minute", lasts: time.Minute, sparesPods: true, inject: i.killComponent("kube-apiserver")},

@@ -114,10 +114,10 @@ func (w *world) end() {
 }
 
 // anew acquires a sandbox that was not there, gives it back, and says how long that took until it was Bound.
-func (w *world) anew(ctx context.Context) (time.Duration, error) {
+func (w *world) anew(ctx context.Context, handle string) (time.Duration, error) {
 	w.played++
 	agent, began := w.callers[agentName], time.Now()
-	key := judge.Key{Runtime: agentName, Session: fmt.Sprintf("new-%d", w.played), Handle: fakeHandle}
+	key := judge.Key{Runtime: agentName, Session: fmt.Sprintf("new-%d", w.played), Handle: handle}
 	ctx, cancel := context.WithTimeout(ctx, calmTimeout)
 	defer cancel()
 	if _, err := w.obtain(ctx, agent, key); err != nil {
