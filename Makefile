@@ -12,6 +12,7 @@ CHAOS_TIMEOUT := 20m
 CHAOS_ROUND_TIMEOUT := 170m
 BENCH_NODES := 10
 BENCH_CONTROLLER_QPS := 500
+BENCH = go run ./test/bench $(if $(ONLY),-only=$(ONLY)) $(if $(SIZES),-sizes=$(SIZES))
 
 .PHONY: help
 help: ## Show what there is to make
@@ -74,20 +75,24 @@ test-chaos: test-cluster ## Break the servers and what they stand on while agent
 chaos: test-cluster ## The same with every fault (ROUNDS=n times), and print what each cost: long
 	go test -count=1 -timeout $(CHAOS_ROUND_TIMEOUT) -v ./test/chaos -rounds=$(or $(ROUNDS),1)
 
+.PHONY: soak
+soak: ## Play a steady load for an hour on servers that end and come back, and judge what grows (DURATION=1h; SEED=n to replay)
+	$(call alone,go run ./test/soak $(if $(DURATION),-duration=$(DURATION)) $(if $(SEED),-seed=$(SEED)))
+
 .PHONY: bench
 bench: ## Measure how fast and how large, each beside its floor (ONLY=scenario,scenario; SIZES=100,1000)
-	$(call benchmark,)
+	$(call alone,$(BENCH))
 
 .PHONY: bench-full
 bench-full: ## The same with more turns and up to 5,000 claims: long
-	$(call benchmark,-full)
+	$(call alone,$(BENCH) -full)
 
 # A cluster of its own, and nothing of it left: what thousands of claims leave behind would slow whatever comes next.
 # kube-controller-manager's default of 20 requests a second would be all that is measured.
-define benchmark
+define alone
 go run ./hack/cluster down
 go run ./hack/cluster up --fake-nodes=$(BENCH_NODES) --controller-qps=$(BENCH_CONTROLLER_QPS)
-go run ./test/bench $(1) $(if $(ONLY),-only=$(ONLY)) $(if $(SIZES),-sizes=$(SIZES)); status=$$?; go run ./hack/cluster down && exit $$status
+$(1); status=$$?; go run ./hack/cluster down && exit $$status
 endef
 
 .PHONY: test-cluster

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -35,7 +36,7 @@ const (
 	// What a server may have more of goroutines at the end than at rest before: a tenth, and in any case so many, as watches and
 	// connections may have come to it that another had.
 	backRatio = 1.10
-	backSlack = 100
+	backSlack = 60
 )
 
 // kinds are of what a sandbox is made of, beside the claim.
@@ -174,12 +175,8 @@ func (s *Soak) lost(ctx context.Context) ([]string, error) {
 func (s *Soak) calm(ctx context.Context) (rows []report.Row, err error) {
 	last := errors.New("nothing read yet")
 	err = wait.PollUntilContextTimeout(ctx, lookEvery, calmWithin, true, func(ctx context.Context) (bool, error) {
-		var read []report.Row
-		if read, last = s.goroutines(ctx); last != nil {
-			return false, nil
-		}
-		rows = read
-		return !slices.ContainsFunc(rows, func(r report.Row) bool { within, _ := r.Within(); return !within }), nil
+		rows, last = s.goroutines(ctx)
+		return last == nil && !slices.ContainsFunc(rows, func(r report.Row) bool { within, _ := r.Within(); return !within }), nil
 	})
 	if ctx.Err() != nil || last != nil {
 		return nil, errors.Join(err, last)
@@ -201,7 +198,7 @@ func (s *Soak) goroutines(ctx context.Context) ([]report.Row, error) {
 		}
 		before := s.atRest[leads]
 		rows = append(rows, report.Row{What: fmt.Sprintf("server %d, %s, at rest again", i, role), Measure: "goroutines", Value: values[flat.Goroutines],
-			Floor: ptr.To(before), FloorName: "before the load", Target: report.AtMost(max(backRatio, 1+backSlack/before))})
+			Floor: ptr.To(before), FloorName: "before the load", Target: report.AtMost(math.Ceil(1000*max(backRatio, 1+backSlack/before)) / 1000)})
 	}
 	return rows, nil
 }
