@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -61,6 +62,8 @@ type Config struct {
 	Confirm func(context.Context) error
 	// Clock tells the time that claims live by.
 	Clock clock.WithTicker
+	// Traces makes the spans of reconciles; nil makes none.
+	Traces trace.TracerProvider
 }
 
 // Run runs the controllers whenever this replica holds the Lease, until ctx ends. It gives no error: what goes wrong
@@ -120,7 +123,9 @@ func runOnce(ctx context.Context, cfg Config) error {
 	if err := manager.Add(claims); err != nil {
 		return fmt.Errorf("adding our own group to the manager: %w", err)
 	}
-	if err := claim.Add(ctx, manager, claims, claim.Options{Clock: cfg.Clock, NewQueue: queueOn(cfg.Clock), Resolver: cfg.Resolver, Confirm: cfg.Confirm}); err != nil {
+	if err := claim.Add(ctx, manager, claims, claim.Options{
+		Clock: cfg.Clock, NewQueue: queueOn(cfg.Clock), Resolver: cfg.Resolver, Confirm: cfg.Confirm, Traces: cfg.Traces,
+	}); err != nil {
 		return err
 	}
 	if err := toolregistry.Add(ctx, manager, claims, toolregistry.Options{Clock: cfg.Clock, NewQueue: queueOn(cfg.Clock)}); err != nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/altairalabs/omnia-sandboxes/apis/sandbox/v1alpha1"
 	"github.com/altairalabs/omnia-sandboxes/apis/sandbox/validation"
 	"github.com/altairalabs/omnia-sandboxes/pkg/lifecycle"
+	"github.com/altairalabs/omnia-sandboxes/pkg/spans"
 	"github.com/altairalabs/omnia-sandboxes/registry/refusal"
 )
 
@@ -52,7 +53,9 @@ func (r *AcquireREST) Create(ctx context.Context, name string, obj runtime.Objec
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("the body is a %T: send a SandboxAcquire", obj))
 	}
 	began := r.clock.Now()
-	answer, err := r.acquire(ctx, name, body, admit, options)
+	spanned, span := spans.Start(ctx, spans.Acquire)
+	answer, err := r.acquire(spanned, span, name, body, admit, options)
+	span.End(err)
 	if !dryrun.IsDryRun(options.DryRun) {
 		acquireDuration.WithLabelValues(outcomeOf(ctx, answer, err)).Observe(r.clock.Since(began).Seconds())
 	}
@@ -63,7 +66,7 @@ func (r *AcquireREST) Create(ctx context.Context, name string, obj runtime.Objec
 }
 
 // acquire answers with the body, its status filled in.
-func (r *AcquireREST) acquire(ctx context.Context, name string, body *sandbox.SandboxAcquire, admit rest.ValidateObjectFunc, options *metav1.CreateOptions) (*sandbox.SandboxAcquire, error) {
+func (r *AcquireREST) acquire(ctx context.Context, span spans.Span, name string, body *sandbox.SandboxAcquire, admit rest.ValidateObjectFunc, options *metav1.CreateOptions) (*sandbox.SandboxAcquire, error) {
 	if err := r.check(ctx, name, body, admit); err != nil {
 		return nil, err
 	}
@@ -83,11 +86,13 @@ func (r *AcquireREST) acquire(ctx context.Context, name string, body *sandbox.Sa
 		a.name, a.mustExist, a.named = name, true, true
 	}
 	audit.AddAuditAnnotation(ctx, auditClaim, a.name)
+	span.Claim(namespace, a.name)
 	claim, err := a.run(ctx)
 	if err != nil {
 		return nil, err
 	}
 	body.Status = answer(claim, a.created == claim.UID)
+	span.Stands(string(claim.UID), string(claim.Status.Phase), body.Status.Reason)
 	body.ManagedFields = nil // the answer is stored nowhere, so nobody owns its fields
 	return body, nil
 }

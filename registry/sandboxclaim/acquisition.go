@@ -16,6 +16,7 @@ import (
 	"github.com/altairalabs/omnia-sandboxes/apis/sandbox"
 	"github.com/altairalabs/omnia-sandboxes/apis/sandbox/v1alpha1"
 	"github.com/altairalabs/omnia-sandboxes/pkg/lifecycle"
+	"github.com/altairalabs/omnia-sandboxes/pkg/spans"
 	"github.com/altairalabs/omnia-sandboxes/registry/refusal"
 )
 
@@ -59,6 +60,8 @@ func (a *acquisition) findAndWait(ctx context.Context) (*sandbox.SandboxClaim, e
 	a.waits = waiter != nil
 	timer := a.clock.NewTimer(time.Duration(a.waitSeconds) * time.Second)
 	defer timer.Stop()
+	waiting, wait := false, spans.Span{}
+	defer func() { wait.End(ctx.Err()) }()
 	for {
 		claim, done, err := a.step(ctx)
 		switch {
@@ -74,6 +77,10 @@ func (a *acquisition) findAndWait(ctx context.Context) (*sandbox.SandboxClaim, e
 		}
 		if waiter == nil {
 			return a.lastWord(claim)
+		}
+		if !waiting {
+			waiting = true
+			ctx, wait = spans.Start(ctx, spans.WaitUntilBound)
 		}
 		var again <-chan time.Time
 		if claim != nil && heldBySession(claim) {
@@ -121,7 +128,7 @@ func isStillEnding(err error) bool {
 // step looks at the handle's claim once. It gives the claim to wait for, or none while a predecessor is going, and true
 // when there is nothing left to wait for.
 func (a *acquisition) step(ctx context.Context) (*sandbox.SandboxClaim, bool, error) {
-	claim, err := a.claims.get(ctx, a.name)
+	claim, err := a.find(ctx)
 	switch {
 	case apierrors.IsNotFound(err):
 		claim, err = a.absent(ctx)
@@ -162,6 +169,22 @@ func (a *acquisition) step(ctx context.Context) (*sandbox.SandboxClaim, bool, er
 	case sandbox.PhasePending:
 	}
 	return claim, false, nil
+}
+
+// find reads the handle's claim.
+func (a *acquisition) find(ctx context.Context) (*sandbox.SandboxClaim, error) {
+	ctx, span := spans.Start(ctx, spans.FindClaim)
+	claim, err := a.claims.get(ctx, a.name)
+	switch {
+	case apierrors.IsNotFound(err):
+		span.End(nil) // that is what is to be found out
+	case err != nil:
+		span.End(err)
+	default:
+		span.Stands(string(claim.UID), string(claim.Status.Phase), v1alpha1.ReadyCondition(claim.Status.Conditions).Reason)
+		span.End(nil)
+	}
+	return claim, err
 }
 
 func (a *acquisition) isMine(claim *sandbox.SandboxClaim) bool {
@@ -205,7 +228,12 @@ func (a *acquisition) absent(ctx context.Context) (*sandbox.SandboxClaim, error)
 		lease, _ := lifecycle.Wait(nil, a.waitSeconds, a.clock.Now())
 		from.wait, a.lease = hubLease(lease), &lease
 	}
-	claim, err := a.claims.create(ctx, fresh, from, a.options)
+	if traceparent := spans.Traceparent(ctx); traceparent != "" {
+		fresh.Annotations = map[string]string{v1alpha1.AnnotationTraceparent: traceparent}
+	}
+	creating, span := spans.Start(ctx, spans.CreateClaim)
+	claim, err := a.claims.create(creating, fresh, from, a.options)
+	span.End(err)
 	if err != nil {
 		return nil, err
 	}

@@ -12,13 +12,16 @@ import (
 	"github.com/altairalabs/omnia-sandboxes/apis/sandbox/v1alpha1"
 	"github.com/altairalabs/omnia-sandboxes/pkg/lifecycle"
 	"github.com/altairalabs/omnia-sandboxes/pkg/metrics"
+	"github.com/altairalabs/omnia-sandboxes/pkg/spans"
 	"github.com/altairalabs/omnia-sandboxes/registry/refusal"
 )
 
 // room is the limit of its session that leaves the acquired claim no place, as this replica sees them; the controller holds
 // the session to them exactly.
 func (a *acquisition) room(ctx context.Context, limits lifecycle.SessionLimits) (lifecycle.Limit, error) {
+	ctx, span := spans.Start(ctx, spans.CheckLimits)
 	siblings, err := a.claims.bySession(ctx, a.key.runtime, a.key.session)
+	span.End(err)
 	if err != nil {
 		return "", err
 	}

@@ -28,6 +28,14 @@ const (
 	FinalizerOrphan = "sandbox.omnia/orphan"
 )
 
+// Annotations that the server writes. Like labels they stay editable, so nothing is concluded from them.
+const (
+	// AnnotationTraceparent is on a claim that an acquire created whose request is traced: the acquire's span, as a W3C traceparent.
+	// The controllers' spans join it until the claim is first Bound. Written with the claim and never afterwards; what has another
+	// form, or stands on a claim that acquire did not write, is ignored.
+	AnnotationTraceparent = "sandbox.omnia/traceparent"
+)
+
 // Condition types of a SandboxClaim.
 const (
 	// ConditionReady is true while the claim is Bound; otherwise its reason and message say what is waited for, or why it failed.

@@ -17,6 +17,7 @@ import (
 	"github.com/altairalabs/omnia-sandboxes/pkg/lifecycle"
 	"github.com/altairalabs/omnia-sandboxes/pkg/metrics"
 	"github.com/altairalabs/omnia-sandboxes/pkg/sandbox"
+	"github.com/altairalabs/omnia-sandboxes/pkg/spans"
 )
 
 // admit decides whether the claim may have a sandbox now. Where it may, the status holds all that the sandbox is built
@@ -53,14 +54,15 @@ func (r *Reconciler) admit(ctx context.Context, w *work) (time.Duration, bool, e
 
 // decide puts into the claim's status whether it may have a sandbox now, which holds for whoever is decided on next. From
 // reading what is held to noting what was decided, nobody else of this runtime is decided on.
-func (r *Reconciler) decide(ctx context.Context, w *work, facts lifecycle.Admission) error {
+func (r *Reconciler) decide(ctx context.Context, w *work, facts lifecycle.Admission) (err error) {
+	ctx, span := spans.Start(ctx, spans.Decide)
+	defer func() { span.End(err) }()
 	key := runtimeOf(w.claim)
 	r.admissions.LockKey(key.String())
 	defer func() { _ = r.admissions.UnlockKey(key.String()) }() // it fails for an unlocked one only
 	if err := r.takeover.complete(ctx, r); err != nil {
 		return err
 	}
-	var err error
 	if facts.Queue, err = r.queue(ctx, key, facts.Runtime); err != nil {
 		return err
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/altairalabs/omnia-sandboxes/apis/sandbox/v1alpha1"
 	"github.com/altairalabs/omnia-sandboxes/pkg/lifecycle"
 	"github.com/altairalabs/omnia-sandboxes/pkg/sandbox"
+	"github.com/altairalabs/omnia-sandboxes/pkg/spans"
 )
 
 // errChanged says that an object is no longer what was read of it, so that nothing can be said of the sandbox yet.
@@ -118,6 +119,7 @@ func servicePart(claim *v1alpha1.SandboxClaim, stands *corev1.Service) *part {
 func (r *Reconciler) policyAhead(ctx context.Context, claim *v1alpha1.SandboxClaim) <-chan *reach {
 	claim, made := claim.DeepCopy(), make(chan *reach, 1)
 	go func() {
+		ctx, span := spans.StartApply(ctx, "NetworkPolicy", claim.Status.SandboxName)
 		reach, err := r.reachOf(ctx, r.HostLive, claim)
 		if err == nil {
 			policy := sandbox.NetworkPolicy(claim, reach.rules)
@@ -125,6 +127,7 @@ func (r *Reconciler) policyAhead(ctx context.Context, claim *v1alpha1.SandboxCla
 				err = r.Host.Create(ctx, policy)
 			}
 		}
+		span.End(err)
 		if err != nil {
 			reach = nil
 		}
@@ -182,10 +185,12 @@ func (r *Reconciler) ensureAll(ctx context.Context, w *work, parts []*part, seen
 }
 
 // ensure has one object stand as it was built, or notes in seen why it does not, with when to look again if no event will tell.
-func (r *Reconciler) ensure(ctx context.Context, w *work, p *part, seen *lifecycle.Observed) (time.Duration, error) {
+func (r *Reconciler) ensure(ctx context.Context, w *work, p *part, seen *lifecycle.Observed) (_ time.Duration, err error) {
+	ctx, span := spans.StartApply(ctx, p.kind, p.built.GetName())
+	defer func() { span.End(err) }()
 	claim := w.claim
 	key := client.ObjectKeyFromObject(p.built)
-	err := r.Host.Get(ctx, key, p.stands)
+	err = r.Host.Get(ctx, key, p.stands)
 	switch {
 	case apierrors.IsNotFound(err):
 		made, after, err := r.make(ctx, w, p, seen)

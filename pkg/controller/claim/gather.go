@@ -13,13 +13,15 @@ import (
 	"github.com/altairalabs/omnia-sandboxes/apis/sandbox/v1alpha1"
 	"github.com/altairalabs/omnia-sandboxes/pkg/controller/classes"
 	"github.com/altairalabs/omnia-sandboxes/pkg/lifecycle"
+	"github.com/altairalabs/omnia-sandboxes/pkg/spans"
 )
 
 // gather reads what an admission is decided on, but for the queue. What the cache misses is confirmed by a live read, since
 // a refusal is for good and a cache may lag behind whoever created the class a moment ago.
-func (r *Reconciler) gather(ctx context.Context, w *work) (lifecycle.Admission, error) {
+func (r *Reconciler) gather(ctx context.Context, w *work) (_ lifecycle.Admission, err error) {
+	ctx, span := spans.Start(ctx, spans.Gather)
+	defer func() { span.End(err) }()
 	if w.runtime == nil || !w.runtime.SandboxesEnabled() {
-		var err error
 		if w.runtime, err = r.runtime(ctx, r.HostLive, runtimeOf(w.claim)); err != nil {
 			return lifecycle.Admission{}, err
 		}

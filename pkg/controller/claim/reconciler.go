@@ -21,6 +21,7 @@ import (
 	"github.com/altairalabs/omnia-sandboxes/apis/sandbox/v1alpha1"
 	"github.com/altairalabs/omnia-sandboxes/pkg/lifecycle"
 	"github.com/altairalabs/omnia-sandboxes/pkg/sandbox"
+	"github.com/altairalabs/omnia-sandboxes/pkg/spans"
 )
 
 const (
@@ -51,6 +52,8 @@ type Reconciler struct {
 	// Confirm gives an error if claims may be missing because their store is not the one that it was. It is asked before anything
 	// of a claim that is not found is removed; nil never objects.
 	Confirm func(context.Context) error
+	// Spans makes those of the reconciles that an acquire waits for.
+	Spans spans.Tracer
 
 	// claims, deployments, services and policies are what the caches of Claims and Host hold: claims and Deployments by
 	// AgentRuntime, claims by the Services that they reach besides, policies by whom they may concern, and a sandbox's objects by claim.
@@ -95,9 +98,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return result, err
 }
 
-func (r *Reconciler) reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+func (r *Reconciler) reconcile(ctx context.Context, request reconcile.Request) (_ reconcile.Result, err error) {
 	claim := &v1alpha1.SandboxClaim{}
-	err := r.Claims.Get(ctx, request.NamespacedName, claim)
+	err = r.Claims.Get(ctx, request.NamespacedName, claim)
 	if client.IgnoreNotFound(err) != nil {
 		return reconcile.Result{}, fmt.Errorf("reading a claim: %w", err)
 	}
@@ -117,6 +120,8 @@ func (r *Reconciler) reconcile(ctx context.Context, request reconcile.Request) (
 	if unwaited, _ := r.unwaited(claim); unwaited {
 		return reconcile.Result{}, r.withdraw(ctx, claim)
 	}
+	ctx, span := r.join(ctx, claim)
+	defer func() { endSpan(span, claim, err) }()
 	runtime, err := r.runtime(ctx, r.Host, runtimeOf(claim))
 	if err != nil {
 		return reconcile.Result{}, err

@@ -12,6 +12,7 @@ import (
 
 	"github.com/altairalabs/omnia-sandboxes/apis/sandbox/v1alpha1"
 	"github.com/altairalabs/omnia-sandboxes/pkg/lifecycle"
+	"github.com/altairalabs/omnia-sandboxes/pkg/spans"
 )
 
 // report puts a verdict into the claim's status.
@@ -49,7 +50,9 @@ func (r *Reconciler) record(ctx context.Context, w *work) (bool, error) {
 		return true, nil
 	}
 	before := w.before.Status.DeepCopy()
+	ctx, span := spans.Start(ctx, spans.WriteStatus)
 	err := r.Claims.Status().Patch(ctx, w.claim, client.MergeFromWithOptions(w.before, client.MergeFromWithOptimisticLock{}))
+	span.End(err)
 	w.claim.DeepCopyInto(w.before) // whatever became of it, it is not tried twice
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -31,6 +32,7 @@ import (
 	omniav1alpha1 "github.com/altairalabs/omnia-sandboxes/apis/omnia/v1alpha1"
 	"github.com/altairalabs/omnia-sandboxes/apis/sandbox/v1alpha1"
 	"github.com/altairalabs/omnia-sandboxes/pkg/sandbox"
+	"github.com/altairalabs/omnia-sandboxes/pkg/spans"
 )
 
 // eventSource is who tells, in Events.
@@ -52,6 +54,8 @@ type Options struct {
 	Resolver []sandbox.DNSPeer
 	// Confirm gives an error if claims may be missing because their store is not the one that it was; nil never objects.
 	Confirm func(context.Context) error
+	// Traces makes the spans of reconciles; nil makes none.
+	Traces trace.TracerProvider
 }
 
 // Add puts the controller into the manager of the host cluster, with our own group as its second cluster.
@@ -59,7 +63,8 @@ func Add(ctx context.Context, host manager.Manager, claims cluster.Cluster, opti
 	r := &Reconciler{
 		Claims: claims.GetClient(), ClaimsLive: claims.GetAPIReader(),
 		Host: host.GetClient(), HostLive: host.GetAPIReader(),
-		Events: host.GetEventRecorder(eventSource), Clock: options.Clock, Resolver: options.Resolver, Confirm: options.Confirm,
+		Events: host.GetEventRecorder(eventSource), Clock: options.Clock, Resolver: options.Resolver,
+		Confirm: options.Confirm, Spans: spans.By(options.Traces),
 		admissions: keymutex.NewHashed(admissionLocks), freed: make(chan types.NamespacedName, admissionLocks),
 	}
 	if err := r.addIndexes(ctx, host.GetCache(), claims.GetCache()); err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/altairalabs/omnia-sandboxes/apis/sandbox/v1alpha1"
 	"github.com/altairalabs/omnia-sandboxes/pkg/interned"
 	"github.com/altairalabs/omnia-sandboxes/pkg/sandbox"
+	"github.com/altairalabs/omnia-sandboxes/pkg/spans"
 )
 
 // remembered is how many values that objects have in common a Keeper remembers: some for each class and AgentRuntime. A
@@ -58,9 +59,12 @@ func (k *Keeper) Keep(object any) (any, error) {
 // claim drops what others alone read. The status and the finalizers are written as a patch between two copies of what is
 // kept, so what is missing from both is left as it is stored.
 func (k *Keeper) claim(claim *v1alpha1.SandboxClaim) {
-	finalizers := claim.Finalizers
+	finalizers, traceparent := claim.Finalizers, claim.Annotations[v1alpha1.AnnotationTraceparent]
 	claim.ObjectMeta = k.identity(&claim.ObjectMeta)
 	claim.Finalizers = finalizers // all of them: a patch of a list writes all of it
+	if claim.Status.BoundAt == nil && spans.IsTraceparent(traceparent) { // anybody may have written it, and at any length
+		metav1.SetMetaDataAnnotation(&claim.ObjectMeta, v1alpha1.AnnotationTraceparent, traceparent)
+	}
 	spec, status := &claim.Spec, &claim.Status
 	spec.AgentRuntimeRef = interned.Of(k.pool, spec.AgentRuntimeRef)
 	spec.ClassRef = interned.Of(k.pool, spec.ClassRef)

@@ -146,3 +146,15 @@ func TestPodKeepsTheLabelsThatItsClaimDoesNotTell(t *testing.T) {
 	assert.NotContains(t, labels, v1alpha1.LabelSession)
 	assert.Contains(t, labels, v1alpha1.LabelClaimUID)
 }
+
+func TestTraceparent_IsKeptUntilItsClaimIsBound(t *testing.T) {
+	const traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	annotated := func(text string) *v1alpha1.SandboxClaim {
+		return &v1alpha1.SandboxClaim{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.AnnotationTraceparent: text, "team": "x"}}}
+	}
+	assert.Equal(t, map[string]string{v1alpha1.AnnotationTraceparent: traceparent}, keep(t, NewKeeper(), annotated(traceparent)).Annotations)
+	assert.Nil(t, keep(t, NewKeeper(), annotated("by hand, and at any length")).Annotations)
+	bound := annotated(traceparent)
+	bound.Status.BoundAt = &metav1.MicroTime{}
+	assert.Nil(t, keep(t, NewKeeper(), bound).Annotations)
+}
