@@ -21,7 +21,7 @@ type Config struct {
 }
 
 // Config turns options into a configuration. With an embedded etcd, it must be running and its endpoint be set.
-func (o *Options) Config() (*Config, error) {
+func (o *Options) Config(traces *traces) (*Config, error) {
 	if err := o.Generic.SecureServing.MaybeDefaultWithSelfSignedCerts("localhost", nil, []net.IP{net.IPv4(127, 0, 0, 1)}); err != nil {
 		return nil, fmt.Errorf("making a self-signed serving certificate: %w", err)
 	}
@@ -37,7 +37,10 @@ func (o *Options) Config() (*Config, error) {
 	// An acquire waits by design; it is bounded by --max-waiters and must not hold a place that other requests need.
 	generic.LongRunningFunc = genericfilters.BasicLongRunningRequestCheck(sets.NewString("watch"), sets.NewString("acquire"))
 	generic.BuildHandlerChainFunc = buildHandlerChain
-	if err := o.Generic.ApplyTo(generic); err != nil {
+	recommended := *o.Generic
+	recommended.Traces = nil
+	traces.applyTo(&generic.Config)
+	if err := recommended.ApplyTo(generic); err != nil {
 		return nil, fmt.Errorf("applying the server's options: %w", err)
 	}
 	return &Config{Generic: generic, Clock: o.Clock, MaxWaiters: o.MaxWaiters}, nil

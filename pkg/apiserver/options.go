@@ -228,7 +228,9 @@ func (o *Options) Validate() error {
 	errs = append(errs, o.Generic.Audit.Validate()...)
 	errs = append(errs, o.Generic.Features.Validate()...)
 	errs = append(errs, o.Generic.Admission.Validate()...)
-	errs = append(errs, o.Generic.Traces.Validate()...)
+	if _, err := o.tracingConfig(); err != nil {
+		errs = append(errs, err)
+	}
 	errs = append(errs, o.ServerRun.Validate()...)
 	return utilerrors.NewAggregate(errs)
 }

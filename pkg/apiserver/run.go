@@ -36,13 +36,18 @@ func (o *Options) Run(ctx context.Context) error {
 		storageFailed = storage.Failed()
 		o.Generic.Etcd.StorageConfig.Transport.ServerList = []string{storage.Endpoint()}
 	}
+	traces, err := o.startTraces(ctx)
+	if err != nil {
+		return err
+	}
+	defer traces.stop(flushTimeout)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return failedStorage(ctx, storageFailed) })
 	group.Go(func() error {
 		if err := o.keepServingCert(ctx, group); err != nil {
 			return err
 		}
-		return o.serve(ctx, group)
+		return o.serve(ctx, group, traces)
 	})
 	return group.Wait()
 }
@@ -77,8 +82,8 @@ func (o *Options) keepServingCert(ctx context.Context, group *errgroup.Group) er
 }
 
 // serve builds the server and runs its parts in the group.
-func (o *Options) serve(ctx context.Context, group *errgroup.Group) error {
-	config, err := o.Config()
+func (o *Options) serve(ctx context.Context, group *errgroup.Group, traces *traces) error {
+	config, err := o.Config(traces)
 	if err != nil {
 		return err
 	}
@@ -92,9 +97,11 @@ func (o *Options) serve(ctx context.Context, group *errgroup.Group) error {
 	if err != nil {
 		return err
 	}
-	return server.run(ctx, group, controller.Config{
+	controllers := controller.Config{
 		Host: host, Loopback: config.Generic.LoopbackClientConfig, Namespace: o.Namespace, Resolver: resolver, Clock: config.Clock,
-	})
+	}
+	traces.applyToControllers(&controllers)
+	return server.run(ctx, group, controllers)
 }
 
 // run runs the server's parts in the group: the end of one that is needed to serve ends the others.

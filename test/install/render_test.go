@@ -6,13 +6,19 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	genericoptions "k8s.io/apiserver/pkg/server/options"
+	tracingapi "k8s.io/component-base/tracing/api/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/altairalabs/omnia-sandboxes/test/framework"
 )
@@ -71,6 +77,22 @@ func TestComponents_BesideEveryOverlay(t *testing.T) {
 				assert.Equal(t, framework.SystemNamespace, objects[name].GetNamespace(), "it goes with the server")
 			}
 		})
+		t.Run(overlay+" with traces", func(t *testing.T) {
+			objects := render(t, c, overlay, "cert-manager", "tracing")
+			assert.Contains(t, args(t, objects), "--tracing-config-file=/tracing/tracing.yaml")
+			mounted := slices.IndexFunc(volumes(t, objects), func(v corev1.Volume) bool { return v.Name == "tracing" })
+			require.GreaterOrEqual(t, mounted, 0)
+			config := objects["ConfigMap/"+volumes(t, objects)[mounted].ConfigMap.Name]
+			require.NotNil(t, config, "the pods are replaced when it changes, by its name")
+			data, _, err := unstructured.NestedString(config.Object, "data", "tracing.yaml")
+			require.NoError(t, err)
+			file := filepath.Join(t.TempDir(), "tracing.yaml")
+			require.NoError(t, os.WriteFile(file, []byte(data), 0o600))
+			read, err := genericoptions.ReadTracingConfiguration(file)
+			require.NoError(t, err)
+			assert.Empty(t, tracingapi.ValidateTracingConfiguration(read, nil, nil))
+			assert.NotEmpty(t, ptr.Deref(read.Endpoint, ""))
+		})
 	}
 }
 
@@ -99,17 +121,29 @@ func render(t *testing.T, c *framework.Cluster, overlay string, components ...st
 // args are the flags of the server's pods.
 func args(t *testing.T, objects map[string]*unstructured.Unstructured) []string {
 	t.Helper()
+	return podSpec(t, objects).Containers[0].Args
+}
+
+// volumes are those of the server's pods.
+func volumes(t *testing.T, objects map[string]*unstructured.Unstructured) []corev1.Volume {
+	t.Helper()
+	return podSpec(t, objects).Volumes
+}
+
+// podSpec is what the server's pods are made from.
+func podSpec(t *testing.T, objects map[string]*unstructured.Unstructured) corev1.PodSpec {
+	t.Helper()
 	for _, kind := range []string{"StatefulSet", "Deployment"} {
 		workload, ok := objects[kind+"/"+framework.ServerName]
 		if !ok {
 			continue
 		}
-		containers, _, err := unstructured.NestedSlice(workload.Object, "spec", "template", "spec", "containers")
+		found, _, err := unstructured.NestedMap(workload.Object, "spec", "template", "spec")
 		require.NoError(t, err)
-		given, _, err := unstructured.NestedStringSlice(containers[0].(map[string]any), "args")
-		require.NoError(t, err)
-		return given
+		var spec corev1.PodSpec
+		require.NoError(t, runtime.DefaultUnstructuredConverter.FromUnstructured(found, &spec))
+		return spec
 	}
 	t.Fatal("no workload")
-	return nil
+	return corev1.PodSpec{}
 }

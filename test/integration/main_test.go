@@ -16,6 +16,7 @@ import (
 	"github.com/altairalabs/omnia-sandboxes/generated/clientset/versioned"
 	sandboxclient "github.com/altairalabs/omnia-sandboxes/pkg/client"
 	"github.com/altairalabs/omnia-sandboxes/test/framework"
+	"github.com/altairalabs/omnia-sandboxes/test/otlp"
 )
 
 var shared struct {
@@ -23,6 +24,8 @@ var shared struct {
 	servers *framework.Servers
 	// auditLog is the file to which both servers write their audit events.
 	auditLog string
+	// traces is where both servers hand on the spans of what an administrator has traced.
+	traces *otlp.Collector
 }
 
 func TestMain(m *testing.M) {
@@ -41,6 +44,17 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, "setting up the audit log:", err)
 		return 1
 	}
+	if shared.traces, err = otlp.Listen(); err != nil {
+		fmt.Fprintln(os.Stderr, "starting a collector of traces:", err)
+		return 1
+	}
+	defer shared.traces.Close()
+	tracing, err := otlp.WriteConfig(dir, shared.traces.Address(), 0)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "setting up traces:", err)
+		return 1
+	}
+	args = append(args, "--tracing-config-file="+tracing)
 	return framework.Main(m, framework.ServerOptions{Replicas: 2, OwnCertificate: true, ExtraArgs: args}, func(c *framework.Cluster, s *framework.Servers) {
 		shared.cluster, shared.servers = c, s
 	})

@@ -61,7 +61,7 @@ func (k *Keeper) Keep(object any) (any, error) {
 func (k *Keeper) claim(claim *v1alpha1.SandboxClaim) {
 	finalizers, traceparent := claim.Finalizers, claim.Annotations[v1alpha1.AnnotationTraceparent]
 	claim.ObjectMeta = k.identity(&claim.ObjectMeta)
-	claim.Finalizers = finalizers // all of them: a patch of a list writes all of it
+	claim.Finalizers = finalizers                                        // all of them: a patch of a list writes all of it
 	if claim.Status.BoundAt == nil && spans.IsTraceparent(traceparent) { // anybody may have written it, and at any length
 		metav1.SetMetaDataAnnotation(&claim.ObjectMeta, v1alpha1.AnnotationTraceparent, traceparent)
 	}
