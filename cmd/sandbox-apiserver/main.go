@@ -25,6 +25,7 @@ func newCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:           "sandbox-apiserver",
 		Short:         "Serves SandboxClaims and their classes, and turns claims into sandboxes",
+		Long:          "Serves SandboxClaims and their classes, and turns claims into sandboxes.\n\nThe commands snapshot and restore back up the embedded etcd.",
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          cobra.NoArgs,
@@ -47,6 +48,8 @@ func newCommand() *cobra.Command {
 	}
 	width, _, _ := term.TerminalSize(cmd.OutOrStdout())
 	cliflag.SetUsageAndHelpFunc(cmd, *sets, width)
+	cmd.CompletionOptions.DisableDefaultCmd = true
+	cmd.AddCommand(newSnapshotCommand(), newRestoreCommand())
 	cmd.SetContext(genericapiserver.SetupSignalContext())
 	return cmd
 }

@@ -1,6 +1,7 @@
-// Package etcd runs an etcd inside the process, for an installation of one replica without an etcd of its own. Its
-// clients reach it by a socket in its folder, so no port is open. It refuses to be a cluster: more than one replica
-// needs --etcd-servers.
+// Package etcd runs an etcd inside the process, for an installation of one replica without an etcd of its own, makes
+// snapshots of it while it runs, and restores them. Its clients reach it by a socket in its folder, so no port is open.
+// It refuses to be a cluster: more than one replica needs --etcd-servers. And it refuses to restore over data, or under
+// a server that runs.
 package etcd
 
 import (
@@ -41,16 +42,9 @@ type Server struct {
 
 // Start starts etcd and waits until it serves. Writes are synced to disk before they are answered.
 func Start(ctx context.Context, cfg Config) (*Server, error) {
-	dir, err := filepath.Abs(cfg.Dir)
+	dir, err := makeFolder(cfg.Dir)
 	if err != nil {
-		return nil, fmt.Errorf("finding the embedded etcd's folder: %w", err)
-	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("making the embedded etcd's folder: %w", err)
-	}
-	client := filepath.Join(dir, "client.sock")
-	if len(client) > maxSocketPath {
-		return nil, fmt.Errorf("the path of the embedded etcd's socket, %s, is longer than %d characters: choose a shorter folder", client, maxSocketPath)
+		return nil, err
 	}
 	// etcd locks its data, but only after it has made its sockets, which an earlier process would unlink as it ends.
 	klog.FromContext(ctx).V(2).Info("Waiting for the embedded etcd's folder", "dir", dir)
@@ -58,20 +52,43 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("locking the embedded etcd's folder: %w", err)
 	}
-	server, err := embed.StartEtcd(config(cfg, dir, client))
+	server, err := serve(ctx, config(dir, cfg.QuotaBytes))
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("starting the embedded etcd in %s: %w", dir, err), lock.Close())
 	}
-	s := &Server{etcd: server, lock: lock, endpoint: "unix://" + client}
+	klog.FromContext(ctx).Info("Embedded etcd is ready", "dir", dir)
+	return &Server{etcd: server, lock: lock, endpoint: "unix://" + socket(dir)}, nil
+}
+
+// makeFolder makes the folder, and gives its whole path.
+func makeFolder(dir string) (string, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return "", fmt.Errorf("finding the embedded etcd's folder: %w", err)
+	}
+	if len(socket(dir)) > maxSocketPath {
+		return "", fmt.Errorf("the path of the embedded etcd's socket, %s, is longer than %d characters: choose a shorter folder", socket(dir), maxSocketPath)
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", fmt.Errorf("making the embedded etcd's folder: %w", err)
+	}
+	return dir, nil
+}
+
+// serve starts etcd and waits until it is ready; its caller holds the folder's lock.
+func serve(ctx context.Context, c *embed.Config) (*embed.Etcd, error) {
+	server, err := embed.StartEtcd(c)
+	if err != nil {
+		return nil, err
+	}
 	select {
 	case <-server.Server.ReadyNotify():
-		klog.FromContext(ctx).Info("Embedded etcd is ready", "dir", dir)
-		return s, nil
+		return server, nil
 	case err := <-server.Err():
-		s.Stop()
-		return nil, fmt.Errorf("starting the embedded etcd in %s: %w", dir, err)
+		server.Close()
+		return nil, err
 	case <-ctx.Done():
-		s.Stop()
+		server.Close()
 		return nil, errors.Join(errors.New("stopped before the embedded etcd was ready"), ctx.Err())
 	}
 }
@@ -90,13 +107,17 @@ func lockFolder(ctx context.Context, dir string) (*fileutil.LockedFile, error) {
 	return lock, err
 }
 
-func config(cfg Config, dir, client string) *embed.Config {
+// socket is where clients reach the etcd of a folder; data is where it keeps what it stores.
+func socket(dir string) string { return filepath.Join(dir, "client.sock") }
+func data(dir string) string   { return filepath.Join(dir, "data") }
+
+func config(dir string, quotaBytes int64) *embed.Config {
 	c := embed.NewConfig()
 	c.Name = "embedded"
-	c.Dir = filepath.Join(dir, "data")
-	c.QuotaBackendBytes = cfg.QuotaBytes
+	c.Dir = data(dir)
+	c.QuotaBackendBytes = quotaBytes
 	c.LogLevel = "warn"
-	clients := []url.URL{{Scheme: "unix", Path: client}}
+	clients := []url.URL{{Scheme: "unix", Path: socket(dir)}}
 	c.ListenClientUrls, c.AdvertiseClientUrls = clients, clients
 	// It has no peers and listens for none: etcd would open an abstract socket, without a file's permissions, and could not
 	// close it where the working folder is read-only. What it advertises only names it to itself.
