@@ -18,6 +18,7 @@ import (
 
 	"github.com/altairalabs/omnia-sandboxes/apis/sandbox"
 	"github.com/altairalabs/omnia-sandboxes/apis/sandbox/v1alpha1"
+	"github.com/altairalabs/omnia-sandboxes/pkg/controller"
 	sandboxobjects "github.com/altairalabs/omnia-sandboxes/pkg/sandbox"
 	"github.com/altairalabs/omnia-sandboxes/pkg/servingcert"
 )
@@ -67,6 +68,8 @@ type Options struct {
 	// HostQPS and HostBurst bound the controllers' requests to the host cluster.
 	HostQPS   float32
 	HostBurst int
+	// Election says how the replicas agree on which of them runs the controllers.
+	Election controller.Election
 	// Clock tells the time that claims live by. Leases, certificates and connections keep the machine's.
 	Clock clock.WithTicker
 
@@ -87,6 +90,7 @@ func NewOptions() *Options {
 		DNSPeers:               []string{DefaultDNSPeer},
 		HostQPS:                200,
 		HostBurst:              400,
+		Election:               controller.DefaultElection(),
 		Clock:                  clock.RealClock{},
 	}
 	// Without a versioner, discovery has no storageVersionHash.
@@ -116,6 +120,7 @@ func (o *Options) Flags() *cliflag.NamedFlagSets {
 	own.StringArrayVar(&o.DNSPeers, "dns-peer", o.DNSPeers, "Who answers as the cluster's resolver, which sandboxes of a class with egress.dns may reach: NAMESPACE/LABEL-SELECTOR or CIDR, with @PORT where it is not 53, for example openshift-dns/dns.operator.openshift.io/daemonset-dns=default@5353, or 169.254.20.10/32 for a resolver on each node. Give it once for each. A cluster IP is none.")
 	own.Float32Var(&o.HostQPS, "kube-api-qps", o.HostQPS, "Requests a second that the controllers may make to the host cluster.")
 	own.IntVar(&o.HostBurst, "kube-api-burst", o.HostBurst, "Requests that the controllers may make to the host cluster at once.")
+	o.Election.AddFlags(own)
 
 	o.Generic.Etcd.AddFlags(sets.FlagSet("etcd"))
 	o.etcdServers = sets.FlagSet("etcd").Lookup("etcd-servers")
@@ -184,6 +189,9 @@ func (o *Options) Complete() error {
 		files := servingcert.Files(serving.CertDirectory)
 		serving.CertKey.CertFile, serving.CertKey.KeyFile = files.CertFile(), files.KeyFile()
 	}
+	if err := o.Election.Complete(); err != nil {
+		return err
+	}
 	if err := o.ServerRun.Complete(); err != nil {
 		return fmt.Errorf("completing the serving options: %w", err)
 	}
@@ -218,6 +226,7 @@ func (o *Options) Validate() error {
 	if _, err := o.resolver(); err != nil {
 		errs = append(errs, err)
 	}
+	errs = append(errs, o.Election.Validate()...)
 	errs = append(errs, o.validateServingCert()...)
 	if o.hasEtcdServers() {
 		errs = append(errs, o.Generic.Etcd.Validate()...)

@@ -34,6 +34,12 @@ func TestValidate(t *testing.T) {
 		"a certificate for no Service":               {[]string{"--embedded-etcd-dir=/data", "--serving-cert-secret=cert", "--service-name="}, "--service-name is empty"},
 		"resolvers of both kinds: valid":             {[]string{"--embedded-etcd-dir=/data", "--dns-peer=dns/app=resolver@5353", "--dns-peer=169.254.20.10/32"}, ""},
 		"a resolver by its cluster IP":               {[]string{"--embedded-etcd-dir=/data", "--dns-peer=10.96.0.10"}, `DNS peer "10.96.0.10": write NAMESPACE/LABEL-SELECTOR`},
+		"a quicker election: valid":                  {[]string{"--embedded-etcd-dir=/data", "--leader-elect-lease-duration=6s", "--leader-elect-renew-deadline=4s", "--leader-elect-retry-period=1s"}, ""},
+		"a Lease as short as its renewal may take":   {[]string{"--embedded-etcd-dir=/data", "--leader-elect-lease-duration=10s"}, "--leader-elect-lease-duration is 10s: it must be longer than --leader-elect-renew-deadline"},
+		"a Lease of half seconds":                    {[]string{"--embedded-etcd-dir=/data", "--leader-elect-lease-duration=15500ms"}, "--leader-elect-lease-duration is 15.5s: give whole seconds"},
+		"no time to renew a second time":             {[]string{"--embedded-etcd-dir=/data", "--leader-elect-retry-period=9s"}, "--leader-elect-renew-deadline is 10s: it must be longer than 10.8s"},
+		"no pause between renewals":                  {[]string{"--embedded-etcd-dir=/data", "--leader-elect-retry-period=0s"}, "--leader-elect-retry-period is 0s: it must be positive"},
+		"a name whose variables are not set":         {[]string{"--embedded-etcd-dir=/data", "--lease-identity=$(POD_NAME)_$(POD_UID)"}, "the container lacks the variables of its name"},
 		"all that is wrong is said":                  {[]string{"--max-waiters=-1", "--embedded-etcd-quota-bytes=0"}, "--embedded-etcd-quota-bytes is 0"},
 	}
 	for name, tt := range tests {
@@ -65,6 +71,16 @@ func TestCompleteEmbedsEtcdWhereNoOtherIsNamed(t *testing.T) {
 	o = parsed(t, "--etcd-servers=https://etcd:2379")
 	require.NoError(t, o.Complete())
 	assert.False(t, o.embedded())
+}
+
+func TestCompleteNamesTheReplica(t *testing.T) {
+	o, other := parsed(t), parsed(t)
+	require.NoError(t, o.Complete())
+	require.NoError(t, other.Complete())
+	assert.NotEqual(t, o.Election.Identity, other.Election.Identity, "two on one host are two")
+	o = parsed(t, "--lease-identity=pod_uid")
+	require.NoError(t, o.Complete())
+	assert.Equal(t, "pod_uid", o.Election.Identity)
 }
 
 func TestCompleteServesFromTheCertDirectoryWhatTheServerKeeps(t *testing.T) {

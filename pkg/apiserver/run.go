@@ -98,7 +98,7 @@ func (o *Options) serve(ctx context.Context, group *errgroup.Group, traces *trac
 		return err
 	}
 	controllers := controller.Config{
-		Host: host, Loopback: config.Generic.LoopbackClientConfig, Namespace: o.Namespace, Resolver: resolver, Clock: config.Clock,
+		Host: host, Loopback: config.Generic.LoopbackClientConfig, Namespace: o.Namespace, Election: o.Election, Resolver: resolver, Clock: config.Clock,
 	}
 	traces.applyToControllers(&controllers)
 	return server.run(ctx, group, controllers)

@@ -1,10 +1,12 @@
 // Package controller runs the controllers beside the API: on the one replica that holds the Lease, over two clusters,
 // the host's and, by the loopback, our own group's. A lost Lease ends the controllers and not the process: they are
-// built again and wait for their turn, while the API keeps serving. It refuses to know what a controller does.
+// built again and wait for their turn, while the API keeps serving. It refuses to know what a controller does, and to send
+// what one writes while another replica may hold the Lease.
 package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -37,14 +39,14 @@ import (
 )
 
 const (
-	// leaseName is the Lease of the replica that runs the controllers.
-	leaseName = "sandbox-apiserver"
 	// reconcilers is how many claims, or ToolRegistries, are worked on at once.
 	reconcilers = 8
 	// reconcileTimeout bounds the work on one of them, so that a host that does not answer holds no reconciler for ever.
 	reconcileTimeout = time.Minute
 	// shutdownTimeout bounds the wait for what is under way when the controllers end.
 	shutdownTimeout = 5 * time.Second
+	// longestPause bounds the wait between two buildings that fail, and so how late it is noticed that the host is back.
+	longestPause = 3 * time.Second
 )
 
 // Config says where the controllers work.
@@ -55,6 +57,8 @@ type Config struct {
 	Loopback *rest.Config
 	// Namespace is the server's own. It holds the Lease.
 	Namespace string
+	// Election says how the Lease is held.
+	Election Election
 	// Resolver is who answers as the cluster's DNS, for the classes that allow it.
 	Resolver []sandbox.DNSPeer
 	// Confirm gives an error if claims may be missing because their store is not the one that it was. It is asked before anything of
@@ -66,51 +70,64 @@ type Config struct {
 	Traces trace.TracerProvider
 }
 
-// Run runs the controllers whenever this replica holds the Lease, until ctx ends. It gives no error: what goes wrong
-// is logged and tried again after a growing delay.
+// Run runs the controllers whenever this replica holds the Lease, until ctx ends. What goes wrong is logged and tried again:
+// at once if they had run for a while, else after a growing pause. Both count by the machine's clock, as the Lease does.
 func Run(ctx context.Context, cfg Config) error {
-	delay := wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.1, Steps: 6, Cap: 30 * time.Second}
-	again := delay
+	replica, stop, err := newCandidate(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	again := pauses()
 	for ctx.Err() == nil {
-		began := cfg.Clock.Now()
-		if err := runOnce(ctx, cfg); err != nil && ctx.Err() == nil {
-			klog.FromContext(ctx).Error(err, "Controllers ended; building them again")
+		began := time.Now()
+		err := runTerm(ctx, cfg, replica)
+		termsEnded.WithLabelValues(causeOf(ctx, err)).Inc()
+		if ctx.Err() != nil {
+			return nil
 		}
-		if cfg.Clock.Since(began) > delay.Cap {
-			again = delay
+		klog.FromContext(ctx).Error(err, "Controllers ended; building them again")
+		if time.Since(began) > longestPause {
+			again = pauses()
+			continue
 		}
 		select {
-		case <-cfg.Clock.After(again.Step()):
+		case <-time.After(again.Step()):
 		case <-ctx.Done():
 		}
 	}
 	return nil
 }
 
-func runOnce(ctx context.Context, cfg Config) error {
+// pauses are those between buildings that fail.
+func pauses() wait.Backoff {
+	return wait.Backoff{Duration: 500 * time.Millisecond, Factor: 2, Jitter: 0.1, Steps: 4, Cap: longestPause}
+}
+
+// causeOf is what ended the controllers, as it is counted.
+func causeOf(ctx context.Context, err error) string {
+	switch {
+	case ctx.Err() != nil:
+		return "stopped"
+	case errors.Is(err, errLeaseLost), errors.Is(err, errReleased): // given up unasked, that is, because it was not renewed
+		return "lease_lost"
+	case errors.Is(err, errHostGone):
+		return "host_unreachable"
+	}
+	return "error"
+}
+
+// runTerm builds the controllers, waits for the Lease, and runs them until it is lost or ctx ends. What is left of them then
+// cannot write.
+func runTerm(ctx context.Context, cfg Config, replica *candidate) error {
+	t := newTerm(ctx, cfg.Election, clock.RealClock{})
+	defer t.finish(errReleased)
 	keeper := kept.NewKeeper()
-	manager, err := ctrl.NewManager(countWrites(cfg.Host, "host"), ctrl.Options{
-		Scheme: hostScheme(),
-		Cache:  hostCache(keeper),
-		// Whoever looks at a claim again sees what was just built for it.
-		Client:                        client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: ptr.To(true)}},
-		Logger:                        klog.FromContext(ctx),
-		LeaderElection:                true,
-		LeaderElectionID:              leaseName,
-		LeaderElectionNamespace:       cfg.Namespace,
-		LeaderElectionReleaseOnCancel: true,
-		Metrics:                       metricsserver.Options{BindAddress: "0"}, // the API server serves them
-		GracefulShutdownTimeout:       ptr.To(shutdownTimeout),
-		Controller: config.Controller{
-			MaxConcurrentReconciles: reconcilers,
-			ReconciliationTimeout:   reconcileTimeout,
-			SkipNameValidation:      ptr.To(true), // they are built again after a lost Lease
-		},
-	})
+	manager, err := ctrl.NewManager(t.fence(countWrites(cfg.Host, "host"), "host"), replica.managerOptions(ctx, t, keeper))
 	if err != nil {
 		return fmt.Errorf("building the controllers' manager: %w", err)
 	}
-	claims, err := cluster.New(countWrites(cfg.Loopback, "own"), func(o *cluster.Options) {
+	claims, err := cluster.New(t.fence(countWrites(cfg.Loopback, "own"), "own"), func(o *cluster.Options) {
 		o.Scheme = claimsScheme()
 		o.Logger = klog.FromContext(ctx)
 		o.Cache = cache.Options{DefaultTransform: keeper.Keep}
@@ -123,18 +140,43 @@ func runOnce(ctx context.Context, cfg Config) error {
 	if err := manager.Add(claims); err != nil {
 		return fmt.Errorf("adding our own group to the manager: %w", err)
 	}
-	if err := claim.Add(ctx, manager, claims, claim.Options{
+	if err := claim.Add(t.ctx, manager, claims, claim.Options{
 		Clock: cfg.Clock, NewQueue: queueOn(cfg.Clock), Resolver: cfg.Resolver, Confirm: cfg.Confirm, Traces: cfg.Traces,
 	}); err != nil {
 		return err
 	}
-	if err := toolregistry.Add(ctx, manager, claims, toolregistry.Options{Clock: cfg.Clock, NewQueue: queueOn(cfg.Clock)}); err != nil {
+	if err := toolregistry.Add(t.ctx, manager, claims, toolregistry.Options{Clock: cfg.Clock, NewQueue: queueOn(cfg.Clock)}); err != nil {
 		return err
 	}
-	if err := manager.Start(ctx); err != nil {
-		return fmt.Errorf("running the controllers: %w", err)
+	if err := manager.Start(t.ctx); err != nil {
+		return errors.Join(t.over(), fmt.Errorf("running the controllers: %w", err))
 	}
-	return nil
+	return t.over()
+}
+
+// managerOptions have the manager fill its caches at once, wait for the Lease with them, and give it up when it ends.
+func (c *candidate) managerOptions(ctx context.Context, t *term, keeper *kept.Keeper) ctrl.Options {
+	return ctrl.Options{
+		Scheme: hostScheme(),
+		Cache:  hostCache(keeper),
+		// Whoever looks at a claim again sees what was just built for it.
+		Client:                              client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: ptr.To(true)}},
+		Logger:                              klog.FromContext(ctx),
+		LeaderElection:                      true,
+		LeaderElectionID:                    leaseName,
+		LeaderElectionResourceLockInterface: c.lock(t),
+		LeaderElectionReleaseOnCancel:       true,
+		LeaseDuration:                       ptr.To(c.LeaseDuration),
+		RenewDeadline:                       ptr.To(c.RenewDeadline),
+		RetryPeriod:                         ptr.To(c.RetryPeriod),
+		Metrics:                             metricsserver.Options{BindAddress: "0"}, // the API server serves them
+		GracefulShutdownTimeout:             ptr.To(shutdownTimeout),
+		Controller: config.Controller{
+			MaxConcurrentReconciles: reconcilers,
+			ReconciliationTimeout:   reconcileTimeout,
+			SkipNameValidation:      ptr.To(true), // they are built again after a lost Lease
+		},
+	}
 }
 
 func hostScheme() *runtime.Scheme {

@@ -207,8 +207,8 @@ func (c *Cluster) deleteEndpoint(ctx context.Context, s *Server) error {
 	return nil
 }
 
-// LeaseHolder is who holds the Lease, as its server calls itself: its host's name, then what is its own. Empty if nobody
-// does.
+// LeaseHolder is who holds the Lease, as its server calls itself: its pod's name, or LeaseIdentity of a process. Empty if
+// nobody does.
 func (c *Cluster) LeaseHolder(ctx context.Context) (string, error) {
 	lease, err := c.Kube.CoordinationV1().Leases(SystemNamespace).Get(ctx, ServerName, metav1.GetOptions{})
 	if err != nil {

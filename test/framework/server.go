@@ -135,6 +135,11 @@ func (s *Server) certFile() string {
 	return s.set.file("tls.crt")
 }
 
+// LeaseIdentity is what the server calls itself in the Lease, over all its lives, as a pod's container does.
+func (s *Server) LeaseIdentity() string {
+	return fmt.Sprintf("%s-%d_%s", ServerName, s.Index, s.set.id)
+}
+
 // AddEndpoint lets the aggregator send requests to this server.
 func (s *Server) AddEndpoint(ctx context.Context) error {
 	return s.set.cluster.applyEndpoint(ctx, s)

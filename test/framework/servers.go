@@ -169,7 +169,7 @@ func (s *Servers) add(index int) error {
 		return err
 	}
 	server := &Server{Index: index, Port: port, set: s, log: filepath.Join(s.Dir, fmt.Sprintf("server-%d.log", index))}
-	server.args = append(s.args(port), server.certArgs()...)
+	server.args = append(append(s.args(port), server.certArgs()...), "--lease-identity="+server.LeaseIdentity())
 	s.List = append(s.List, server)
 	return server.launch()
 }

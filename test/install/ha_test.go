@@ -173,7 +173,7 @@ func spec(session string) v1alpha1.SandboxAcquireSpec {
 func (w *world) leader(t *testing.T) string {
 	t.Helper()
 	holder := framework.Eventually(t, framework.FailoverTimeout, "a replica holds the Lease", w.LeaseHolder, func(holder string) bool { return holder != "" })
-	// controller-runtime appends a UID to the host's name, which is the pod's.
+	// A replica calls itself by its pod's name, and then its UID.
 	for _, pod := range w.servers() {
 		if len(holder) > len(pod.Name) && holder[:len(pod.Name)] == pod.Name {
 			return pod.Name

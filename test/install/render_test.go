@@ -31,6 +31,8 @@ func TestComponents_BesideEveryOverlay(t *testing.T) {
 			objects := render(t, c, overlay)
 			assert.Contains(t, objects, "Secret/sandbox-apiserver-cert")
 			assert.Contains(t, args(t, objects), "--serving-cert-secret=sandbox-apiserver-cert")
+			assert.Contains(t, args(t, objects), "--lease-identity=$(POD_NAME)_$(POD_UID)")
+			assert.Equal(t, map[string]string{"POD_NAME": "metadata.name", "POD_UID": "metadata.uid"}, podFields(t, objects), "what it is called after")
 		})
 		t.Run(overlay+" with cert-manager", func(t *testing.T) {
 			objects := render(t, c, overlay, "cert-manager")
@@ -122,6 +124,18 @@ func render(t *testing.T, c *framework.Cluster, overlay string, components ...st
 func args(t *testing.T, objects map[string]*unstructured.Unstructured) []string {
 	t.Helper()
 	return podSpec(t, objects).Containers[0].Args
+}
+
+// podFields are the variables of the server's container that are fields of its pod, by name.
+func podFields(t *testing.T, objects map[string]*unstructured.Unstructured) map[string]string {
+	t.Helper()
+	fields := map[string]string{}
+	for _, variable := range podSpec(t, objects).Containers[0].Env {
+		if from := variable.ValueFrom; from != nil && from.FieldRef != nil {
+			fields[variable.Name] = from.FieldRef.FieldPath
+		}
+	}
+	return fields
 }
 
 // volumes are those of the server's pods.
