@@ -3,6 +3,7 @@ package apiserver
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	genericapiserver "k8s.io/apiserver/pkg/server"
@@ -104,28 +105,37 @@ func (o *Options) serve(ctx context.Context, group *errgroup.Group, traces *trac
 	return server.run(ctx, group, controllers)
 }
 
-// run runs the server's parts in the group: the end of one that is needed to serve ends the others.
+// run runs the server's parts in the group: the end of one that is needed to serve ends the others. Once ctx ends, the
+// controllers end at once, so that another replica takes over, while the API serves on through its shutdown delay with
+// all that it serves from. Those who wait are told to ask again when the delay is over, and only then is nothing accepted
+// any more.
 func (s *Server) run(ctx context.Context, group *errgroup.Group, controllers controller.Config) error {
-	serving := make(chan struct{})
+	begun := make(chan struct{})
 	if err := s.Generic.AddPostStartHook("sandbox-controllers", func(genericapiserver.PostStartHookContext) error {
-		close(serving)
+		close(begun)
 		return nil
 	}); err != nil {
 		return fmt.Errorf("adding a start hook: %w", err)
 	}
+	// Hooks begin with the delay, not after it; nothing is refused before they have ended.
 	if err := s.Generic.AddPreShutdownHook("sandbox-waiters", func() error {
+		time.Sleep(s.Generic.ShutdownDelayDuration)
 		s.waiters.Close()
 		return nil
 	}); err != nil {
 		return fmt.Errorf("adding a shutdown hook: %w", err)
 	}
-	group.Go(func() error { return s.Generic.PrepareRun().RunWithContext(ctx) })
-	group.Go(func() error { return s.neighbours.Start(ctx) })
-	group.Go(func() error { s.waiters.Run(ctx); return nil })
+	serving, served := context.WithCancel(context.WithoutCancel(ctx))
+	group.Go(func() error {
+		defer served()
+		return s.Generic.PrepareRun().RunWithContext(ctx)
+	})
+	group.Go(func() error { return s.neighbours.Start(serving) })
+	group.Go(func() error { s.waiters.Run(serving); return nil })
 	group.Go(func() error {
 		// The controllers reach our own group by the loopback, which answers once the server serves.
 		select {
-		case <-serving:
+		case <-begun:
 			return controller.Run(ctx, controllers)
 		case <-ctx.Done():
 			return nil
