@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -55,6 +56,7 @@ func run(m *testing.M) int {
 		return 1
 	}
 	args = append(args, "--tracing-config-file="+tracing)
+	args = append(args, fmt.Sprintf("--shutdown-delay-duration=%s", shutdownDelay))
 	return framework.Main(m, framework.ServerOptions{Replicas: 2, OwnCertificate: true, ExtraArgs: args}, func(c *framework.Cluster, s *framework.Servers) {
 		shared.cluster, shared.servers = c, s
 	})
@@ -63,6 +65,8 @@ func run(m *testing.M) int {
 const (
 	runtimeName = "agent"
 	handle      = "shell/default"
+	// shutdownDelay is how long a server serves on after it was told to end, as in the manifests.
+	shutdownDelay = 5 * time.Second
 )
 
 // world is a namespace with a runtime, a ToolRegistry, and a class of its own.

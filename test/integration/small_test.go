@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -230,28 +231,50 @@ func (w *world) deployment(claim *v1alpha1.SandboxClaim) *appsv1.Deployment {
 	return deployment
 }
 
-// leader waits for a server to lead, and gives it with the other. The Lease does not tell one from the other: both call
-// themselves by the name of this host, and then by a number of their own.
+// leader waits for a server to lead, and gives it with the other. The Lease alone does not tell: it names one that was killed, too.
 func (w *world) leader() (leader, other *framework.Server) {
 	w.t.Helper()
 	leads := framework.Eventually(w.t, framework.FailoverTimeout, "a server leads", func(ctx context.Context) ([]int, error) {
 		var leads []int
 		for i, server := range w.servers.List {
-			set, err := versioned.NewForConfig(server.Direct(w.Config))
+			is, err := w.leads(ctx, server)
 			if err != nil {
 				return nil, err
 			}
-			metrics, err := set.Discovery().RESTClient().Get().AbsPath("/metrics/controllers").DoRaw(ctx)
-			if err != nil {
-				return nil, err
-			}
-			for lines := bufio.NewScanner(bytes.NewReader(metrics)); lines.Scan(); {
-				if strings.HasPrefix(lines.Text(), "leader_election_master_status{") && strings.HasSuffix(lines.Text(), " 1") {
-					leads = append(leads, i)
-				}
+			if is {
+				leads = append(leads, i)
 			}
 		}
 		return leads, nil
 	}, func(leads []int) bool { return len(leads) == 1 })
 	return w.servers.List[leads[0]], w.servers.List[1-leads[0]]
+}
+
+// leads says whether a server takes itself for the leader.
+func (w *world) leads(ctx context.Context, server *framework.Server) (bool, error) {
+	status, err := w.metric(ctx, server, "/metrics/controllers", "leader_election_master_status{")
+	return status == 1, err
+}
+
+// metric is the sum of a server's metrics whose lines begin so.
+func (w *world) metric(ctx context.Context, server *framework.Server, path, begins string) (float64, error) {
+	set, err := versioned.NewForConfig(server.Direct(w.Config))
+	if err != nil {
+		return 0, err
+	}
+	metrics, err := set.Discovery().RESTClient().Get().AbsPath(path).DoRaw(ctx)
+	if err != nil {
+		return 0, err
+	}
+	var sum float64
+	for lines := bufio.NewScanner(bytes.NewReader(metrics)); lines.Scan(); {
+		if line := lines.Text(); strings.HasPrefix(line, begins) {
+			value, err := strconv.ParseFloat(line[strings.LastIndexByte(line, ' ')+1:], 64)
+			if err != nil {
+				return 0, err
+			}
+			sum += value
+		}
+	}
+	return sum, nil
 }
