@@ -80,7 +80,7 @@ func Add(ctx context.Context, host manager.Manager, claims cluster.Cluster, opti
 			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
 			NewQueue:    options.NewQueue,
 		}).
-		WatchesRawSource(source.Kind(claims.GetCache(), &v1alpha1.SandboxClaim{}, &handler.TypedEnqueueRequestForObject[*v1alpha1.SandboxClaim]{}, notOwnStep())).
+		WatchesRawSource(source.Kind(claims.GetCache(), &v1alpha1.SandboxClaim{}, &waitersFirst{}, notOwnStep())).
 		WatchesRawSource(source.Kind(claims.GetCache(), &v1alpha1.SandboxClaim{}, handler.TypedEnqueueRequestsFromMapFunc(r.nextAfterClaim), placeFreed())).
 		WatchesRawSource(r.recheckAll(options.Clock, func(ctx context.Context) bool {
 			return claims.GetCache().WaitForCacheSync(ctx) && host.GetCache().WaitForCacheSync(ctx)
