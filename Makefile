@@ -76,11 +76,12 @@ chaos: test-cluster ## The same with every fault (ROUNDS=n times), and print wha
 	go test -count=1 -timeout $(CHAOS_ROUND_TIMEOUT) -v ./test/chaos -rounds=$(or $(ROUNDS),1)
 
 .PHONY: soak
+soak: REAL := false
 soak: ## Play a steady load for an hour on servers that end and come back, and judge what grows (DURATION=1h; SEED=n to replay)
 	$(call alone,go run ./test/soak $(if $(DURATION),-duration=$(DURATION)) $(if $(SEED),-seed=$(SEED)))
 
 .PHONY: bench
-bench: ## Measure how fast and how large, each beside its floor (ONLY=scenario,scenario; SIZES=100,1000)
+bench: ## Measure how fast and how large, each beside its floor (ONLY=scenario,scenario; SIZES=100,1000; REAL=false: fake nodes alone)
 	$(call alone,$(BENCH))
 
 .PHONY: bench-full
@@ -91,7 +92,7 @@ bench-full: ## The same with more turns and up to 5,000 claims: long
 # kube-controller-manager's default of 20 requests a second would be all that is measured.
 define alone
 go run ./hack/cluster down
-go run ./hack/cluster up --fake-nodes=$(BENCH_NODES) --controller-qps=$(BENCH_CONTROLLER_QPS)
+go run ./hack/cluster up --fake-nodes=$(BENCH_NODES) --real-node=$(or $(REAL),true) --controller-qps=$(BENCH_CONTROLLER_QPS)
 $(1); status=$$?; go run ./hack/cluster down && exit $$status
 endef
 

@@ -23,10 +23,14 @@ func (b *Bench) Machine(machine []report.Fact) ([]report.Fact, error) {
 	if err != nil {
 		return nil, err
 	}
+	nodes := fmt.Sprintf("%d fake", b.Info.FakeNodes)
+	if b.Info.RealNode {
+		nodes += ", 1 real"
+	}
 	return append(machine,
 		report.Fact{Name: "Disk", Value: fmt.Sprintf("a 4 KiB write is on disk after %.2f ms (p50), %.2f ms (p99)", ms(p50), ms(p99))},
 		report.Fact{Name: "etcd", Value: "one member with fsync, shared by kube-apiserver and the sandbox server"},
-		report.Fact{Name: "Nodes", Value: fmt.Sprintf("%d fake, 1 real", b.Info.FakeNodes)},
+		report.Fact{Name: "Nodes", Value: nodes},
 		report.Fact{Name: "kube-controller-manager", Value: fmt.Sprintf("--kube-api-qps=%d (its default is 20)", b.Info.ControllerQPS)},
 		report.Fact{Name: "Sandbox servers", Value: "1, on the same machine as everything else"}), nil
 }

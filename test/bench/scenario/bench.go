@@ -53,8 +53,10 @@ func Open(ctx context.Context, options Options) (*Bench, error) {
 	if b.Cluster, err = framework.Open(); err != nil {
 		return nil, err
 	}
-	if err := b.LoadSampleImages(ctx); err != nil {
-		return nil, err
+	if b.Info.RealNode {
+		if err := b.LoadSampleImages(ctx); err != nil {
+			return nil, err
+		}
 	}
 	if err := b.look(ctx); err != nil {
 		return nil, err
@@ -100,7 +102,7 @@ func (b *Bench) setControllerQPS(ctx context.Context, qps int) error {
 		return errors.New("kube-controller-manager of another cluster is not the benchmark's to change")
 	}
 	cmd := exec.CommandContext(ctx, "go", "run", "./hack/cluster", "up",
-		"--fake-nodes="+strconv.Itoa(b.Info.FakeNodes), "--controller-qps="+strconv.Itoa(qps))
+		"--fake-nodes="+strconv.Itoa(b.Info.FakeNodes), fmt.Sprintf("--real-node=%t", b.Info.RealNode), "--controller-qps="+strconv.Itoa(qps))
 	cmd.Dir = b.Root
 	if output, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("restarting kube-controller-manager: %w\n%s", err, output)

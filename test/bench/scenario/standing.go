@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -20,6 +21,8 @@ const (
 	standingTurns      = 60
 	standingFreshTurns = 8
 	standingIdle       = 6 * time.Second
+	// tellEvery is after how many claims it is told that so many more stand: thousands take many minutes.
+	tellEvery = 500
 
 	// heapTarget is half of what a standing claim took of the leader's heap, in KiB, when that was first measured (58.4).
 	heapTarget = 29.2
@@ -109,8 +112,12 @@ func (f *field) at(ctx context.Context, claims int, costs *report.Section) (*atS
 // fill makes claims until so many stand, and says how many do: more, if there were more.
 func (f *field) fill(ctx context.Context, standing, size int) (int, error) {
 	f.say("           filling up from %d claims to %d", standing, size)
+	var made atomic.Int64
 	return max(standing, size), spread(ctx, fillers, size-standing, func(ctx context.Context, i int) error {
 		_, err := f.acquire(ctx, f.agent, f.standingSession(standing+i), f.place())
+		if n := made.Add(1); err == nil && n%tellEvery == 0 {
+			f.say("           %d more", n)
+		}
 		return err
 	})
 }
