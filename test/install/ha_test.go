@@ -3,13 +3,17 @@ package install
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/rest"
 
 	"github.com/altairalabs/omnia-sandboxes/apis/sandbox/v1alpha1"
@@ -20,6 +24,9 @@ import (
 
 // haDeployment is what the ha overlay runs, as kubectl names it.
 const haDeployment = "deployment/" + framework.ServerName
+
+// rollTimeout is for three replicas to be replaced one after the other, on a busy machine.
+const rollTimeout = 5 * time.Minute
 
 // ha is an installation by the ha overlay, on an etcd of three members of its own.
 type ha struct {
@@ -72,26 +79,34 @@ func (h *ha) everyReplicaAnswers() {
 }
 
 func (h *ha) rollingRestart() {
-	before := h.servers()
 	acquires := h.startAcquires()
-	h.roll("restart")
+	h.rolled("rollout", "restart", haDeployment)
 	acquires.noneFails()
-	for _, pod := range h.servers() {
-		for _, earlier := range before {
-			assert.NotEqual(h.t, earlier.UID, pod.UID, "each is another")
-		}
-	}
 }
 
-// roll changes the Deployment as a person does, and waits until each replica is another.
-func (h *ha) roll(how ...string) {
+// rolled changes the Deployment's template by kubectl, as a person does, and waits until each replica is another, and those
+// of before have come to their ends.
+func (h *ha) rolled(kubectl ...string) {
 	h.t.Helper()
-	began := time.Now()
-	for _, args := range [][]string{append(how, haDeployment), {"status", haDeployment, "--timeout=240s"}} {
-		_, err := h.Kubectl(h.t.Context(), append([]string{"--namespace", framework.SystemNamespace, "rollout"}, args...)...)
-		require.NoError(h.t, err)
+	before := sets.New[types.UID]()
+	for _, pod := range h.servers() {
+		before.Insert(pod.UID)
 	}
+	began := time.Now()
+	_, err := h.Kubectl(h.t.Context(), append([]string{"--namespace", framework.SystemNamespace}, kubectl...)...)
+	require.NoError(h.t, err)
+	h.whole(func(pod *corev1.Pod) bool { return !before.Has(pod.UID) })
 	h.t.Logf("rolled out in %s", time.Since(began).Round(100*time.Millisecond))
+}
+
+// whole waits until there are the replicas that there should be, all ready and as wanted, and no other.
+func (h *ha) whole(wanted func(*corev1.Pod) bool) {
+	h.t.Helper()
+	framework.Eventually(h.t, rollTimeout, "three replicas are ready", func(context.Context) ([]corev1.Pod, error) {
+		return h.servers(), nil
+	}, func(pods []corev1.Pod) bool {
+		return len(pods) == 3 && !slices.ContainsFunc(pods, func(pod corev1.Pod) bool { return !ready(&pod) || !wanted(&pod) })
+	})
 }
 
 func (h *ha) leaderEnded() {
@@ -101,8 +116,8 @@ func (h *ha) leaderEnded() {
 	require.NoError(h.t, h.Kube.CoreV1().Pods(framework.SystemNamespace).Delete(h.t.Context(), leader, metav1.DeleteOptions{}))
 	h.anotherLeads(leader, began)
 	h.newClaimBound("leader-ended", began)
+	h.whole(func(pod *corev1.Pod) bool { return pod.Name != leader })
 	acquires.noneFails()
-	h.roll("status") // Three again, for what comes next.
 }
 
 // anotherLeads waits for another pod to hold the Lease.

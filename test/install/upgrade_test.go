@@ -12,7 +12,6 @@ import (
 
 	"github.com/altairalabs/omnia-sandboxes/apis/sandbox/v1alpha1"
 	"github.com/altairalabs/omnia-sandboxes/pkg/apiserver"
-	"github.com/altairalabs/omnia-sandboxes/test/framework"
 )
 
 // upgradeAndBack plays another build: its template differs, and it has stored claims with fields that this one does not
@@ -20,14 +19,12 @@ import (
 func (h *ha) upgradeAndBack() {
 	claim := h.claimOf("every")
 	acquires := h.startAcquires()
-	_, err := h.Kubectl(h.t.Context(), "--namespace", framework.SystemNamespace, "patch", haDeployment, "--type=json", "--patch", `[
-		{"op": "add", "path": "/spec/template/metadata/annotations", "value": {"sandbox.omnia/build": "later"}},
-		{"op": "add", "path": "/spec/template/spec/containers/0/args/-", "value": "--v=1"}]`)
-	require.NoError(h.t, err)
+	h.rolled("patch", haDeployment, "--patch", `{"spec": {"template": {
+		"metadata": {"annotations": {"sandbox.omnia/build": "later"}},
+		"spec": {"containers": [{"name": "server", "env": [{"name": "LATER_BUILD", "value": "true"}]}]}}}}`)
 	h.storedByALaterBuild(claim.Name)
 	h.storedByALaterBuild(h.claimOf(standing[0]).Name)
-	h.roll("status")
-	h.roll("undo")
+	h.rolled("rollout", "undo", haDeployment)
 	acquires.noneFails()
 	for _, pod := range h.servers() {
 		assert.NotContains(h.t, pod.Annotations, "sandbox.omnia/build", "it was gone back")
