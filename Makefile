@@ -52,7 +52,7 @@ unit: ## Test the packages, each for itself
 
 .PHONY: integration
 integration: test-cluster ## Test the server behind a real aggregator, with fake nodes
-	go test -count=1 -timeout $(INTEGRATION_TIMEOUT) -v ./test/integration/...
+	go test -count=1 -timeout $(INTEGRATION_TIMEOUT) -v -p=1 ./test/integration/...
 
 .PHONY: property
 property: test-cluster ## Play agents and time at random against the server (CHECKS=n worlds; SEED=n to replay)

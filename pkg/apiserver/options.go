@@ -53,6 +53,8 @@ type Options struct {
 	EmbeddedEtcdDir string
 	// EmbeddedEtcdQuotaBytes is how large the embedded etcd's database may grow.
 	EmbeddedEtcdQuotaBytes int64
+	// Store says which store is the server's.
+	Store StoreOptions
 	// MaxWaiters is how many acquires may wait at once; further ones are answered at once and told to ask again.
 	MaxWaiters int
 	// Namespace is where the server runs: it holds the Lease of the replica that runs the controllers, the server's Service
@@ -113,6 +115,7 @@ func (o *Options) Flags() *cliflag.NamedFlagSets {
 	own := sets.FlagSet("sandbox server")
 	own.StringVar(&o.EmbeddedEtcdDir, "embedded-etcd-dir", o.EmbeddedEtcdDir, "Folder of the etcd that runs inside the process where --etcd-servers names no other. More than one replica needs --etcd-servers. (default \""+DefaultEmbeddedEtcdDir+"\")")
 	own.Int64Var(&o.EmbeddedEtcdQuotaBytes, "embedded-etcd-quota-bytes", o.EmbeddedEtcdQuotaBytes, "How large the embedded etcd's database may grow before writes are refused.")
+	o.Store.addFlags(own)
 	own.IntVar(&o.MaxWaiters, "max-waiters", o.MaxWaiters, "How many acquires may wait in this replica at once. Further ones are answered at once and told when to ask again.")
 	own.StringVar(&o.Namespace, "namespace", o.Namespace, "Namespace that the server runs in: of the Lease of the replica that runs the controllers, of its Service, and of its serving certificate's Secret.")
 	own.StringVar(&o.ServiceName, "service-name", o.ServiceName, "Name of the server's Service. The serving certificate that --serving-cert-secret keeps is for it.")

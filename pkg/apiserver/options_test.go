@@ -90,6 +90,11 @@ func TestCompleteServesFromTheCertDirectoryWhatTheServerKeeps(t *testing.T) {
 	assert.Equal(t, "/certs/tls.key", o.Generic.SecureServing.ServerCert.CertKey.KeyFile)
 }
 
+func TestStoreIsAcceptedOnlyWhenToldSo(t *testing.T) {
+	assert.False(t, parsed(t).Store.AcceptNew)
+	assert.True(t, parsed(t, "--accept-new-store").Store.AcceptNew)
+}
+
 func TestNoProtobufIsOffered(t *testing.T) {
 	for _, info := range (withoutProtobuf{Codecs}).SupportedMediaTypes() {
 		assert.NotContains(t, info.MediaType, "protobuf", "the namespace controller would ask for it, and be refused")

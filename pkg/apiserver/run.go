@@ -8,7 +8,6 @@ import (
 	"golang.org/x/sync/errgroup"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -17,13 +16,14 @@ import (
 	"github.com/altairalabs/omnia-sandboxes/pkg/controller"
 	"github.com/altairalabs/omnia-sandboxes/pkg/etcd"
 	"github.com/altairalabs/omnia-sandboxes/pkg/servingcert"
+	"github.com/altairalabs/omnia-sandboxes/pkg/store"
 )
 
 // apiServiceName is the APIService that sends our group's requests here.
 var apiServiceName = v1alpha1.SchemeGroupVersion.Version + "." + v1alpha1.SchemeGroupVersion.Group
 
-// Run serves until ctx ends, or until storage, the serving certificate or serving fails. It returns when everything has
-// stopped.
+// Run serves until ctx ends, or until storage, the serving certificate or serving fails, or another store is found in the
+// place of the server's. It returns when everything has stopped.
 func (o *Options) Run(ctx context.Context) error {
 	log.SetLogger(klog.Background())
 	// Storage outlives the server that writes to it, so it starts first, stops last, and has a context of its own.
@@ -45,10 +45,14 @@ func (o *Options) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return failedStorage(ctx, storageFailed) })
 	group.Go(func() error {
+		keeper, err := o.openStore(ctx, group)
+		if err != nil {
+			return err
+		}
 		if err := o.keepServingCert(ctx, group); err != nil {
 			return err
 		}
-		return o.serve(ctx, group, traces)
+		return o.serve(ctx, group, traces, keeper)
 	})
 	return group.Wait()
 }
@@ -67,9 +71,9 @@ func (o *Options) keepServingCert(ctx context.Context, group *errgroup.Group) er
 	if o.ServingCertSecret == "" {
 		return nil
 	}
-	host, err := clientcmd.BuildConfigFromFlags("", o.Generic.CoreAPI.CoreAPIKubeconfigPath)
+	host, err := o.hostConfig()
 	if err != nil {
-		return fmt.Errorf("finding the host cluster: %w", err)
+		return err
 	}
 	keeper, err := servingcert.New(ctx, servingcert.Config{
 		Host: host, Namespace: o.Namespace, Secret: o.ServingCertSecret, Service: o.ServiceName, APIService: apiServiceName,
@@ -83,7 +87,7 @@ func (o *Options) keepServingCert(ctx context.Context, group *errgroup.Group) er
 }
 
 // serve builds the server and runs its parts in the group.
-func (o *Options) serve(ctx context.Context, group *errgroup.Group, traces *traces) error {
+func (o *Options) serve(ctx context.Context, group *errgroup.Group, traces *traces, keeper *store.Keeper) error {
 	config, err := o.Config(traces)
 	if err != nil {
 		return err
@@ -99,7 +103,8 @@ func (o *Options) serve(ctx context.Context, group *errgroup.Group, traces *trac
 		return err
 	}
 	controllers := controller.Config{
-		Host: host, Loopback: config.Generic.LoopbackClientConfig, Namespace: o.Namespace, Election: o.Election, Resolver: resolver, Clock: config.Clock,
+		Host: host, Loopback: config.Generic.LoopbackClientConfig, Namespace: o.Namespace, Election: o.Election,
+		Resolver: resolver, Confirm: keeper.Confirm, Clock: config.Clock,
 	}
 	traces.applyToControllers(&controllers)
 	return server.run(ctx, group, controllers)

@@ -47,7 +47,13 @@ func (c *Cluster) InstallOverlay(ctx context.Context, overlay string, prepare fu
 
 // UpdateOverlay is InstallOverlay over an earlier installation by the same overlay, if there is one: its data stay.
 func (c *Cluster) UpdateOverlay(ctx context.Context, overlay string) (*Installation, error) {
-	return c.installation(ctx, overlay, func() error { return c.clearEndpoints(ctx, madeEndpoints) })
+	return c.installation(ctx, overlay, func() error {
+		earlier, err := c.serverWorkload(ctx)
+		if err == nil && earlier == "" {
+			err = c.forgetStore(ctx)
+		}
+		return errors.Join(err, c.clearEndpoints(ctx, madeEndpoints))
+	})
 }
 
 func (c *Cluster) installation(ctx context.Context, overlay string, before func() error) (*Installation, error) {
@@ -144,8 +150,11 @@ func (c *Cluster) stopInstallation(ctx context.Context) error {
 		return err
 	}
 	workload, err := c.serverWorkload(ctx)
-	if err != nil || workload == "" {
+	if err != nil {
 		return err
+	}
+	if workload == "" {
+		return c.forgetStore(ctx)
 	}
 	for _, args := range [][]string{
 		{"delete", "--cascade=foreground", workload},
@@ -155,7 +164,7 @@ func (c *Cluster) stopInstallation(ctx context.Context) error {
 			return fmt.Errorf("ending an earlier installation: %w", err)
 		}
 	}
-	return nil
+	return c.forgetStore(ctx)
 }
 
 // LoadServerImage builds the server's image and loads it on the real node.

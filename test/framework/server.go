@@ -11,7 +11,9 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -24,6 +26,10 @@ const (
 	startTimeout = 90 * time.Second
 	// stopTimeout is how long a server may take to end after SIGTERM.
 	stopTimeout = 60 * time.Second
+	// endTimeout is how long a server may take to notice that it must end, and to end.
+	endTimeout = 90 * time.Second
+
+	logTail = 4 << 10
 )
 
 // Server is one sandbox-apiserver process, or one that runs inside the test's own.
@@ -39,23 +45,25 @@ type Server struct {
 	process running
 }
 
-// Start starts the process again after Stop or Kill, and waits until it is ready. Its endpoint stays as it is.
-func (s *Server) Start(ctx context.Context) error {
-	if err := s.launch(); err != nil {
+// Start starts the process again after its end, with further flags for this life of it, and waits until it is ready. Its
+// endpoint stays as it is.
+func (s *Server) Start(ctx context.Context, extra ...string) error {
+	if err := s.launch(extra...); err != nil {
 		return err
 	}
 	return s.WaitReady(ctx)
 }
 
-func (s *Server) launch() error {
+func (s *Server) launch(extra ...string) error {
 	if s.Running() {
 		return fmt.Errorf("server %d runs already", s.Index)
 	}
+	args := append(slices.Clone(s.args), extra...)
 	if run := s.set.options.Run; run != nil {
-		s.process = startInProcess(run, s.args)
+		s.process = startInProcess(run, args)
 		return nil
 	}
-	p, err := spawn(s.log, s.set.options.Binary, s.args...)
+	p, err := spawn(s.log, s.set.options.Binary, args...)
 	if err != nil {
 		return err
 	}
@@ -94,6 +102,26 @@ func (s *Server) Kill() error {
 		return fmt.Errorf("killing server %d: %w", s.Index, err)
 	}
 	return nil
+}
+
+// WaitEnded waits until the process has ended by itself, with an error, and gives its last words: the last line of its log,
+// or the error itself where it runs inside the test's own process.
+func (s *Server) WaitEnded(ctx context.Context) (string, error) {
+	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, endTimeout, true, func(context.Context) (bool, error) {
+		return !s.Running(), nil
+	})
+	if err != nil {
+		return "", fmt.Errorf("waiting for server %d to end by itself: %w; end of %s:\n%s", s.Index, err, s.log, s.Tail())
+	}
+	why := s.process.why()
+	if why == nil {
+		return "", fmt.Errorf("server %d ended without an error", s.Index)
+	}
+	if s.set.options.Run != nil {
+		return why.Error(), nil
+	}
+	lines := strings.Split(strings.TrimSpace(s.Tail()), "\n")
+	return lines[len(lines)-1], nil
 }
 
 // LogFile is where the process' output is, over all its lives.

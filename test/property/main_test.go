@@ -38,7 +38,7 @@ func TestClaimsKeepTheirPromises(t *testing.T) {
 	cluster := framework.Get(t)
 	clock := newPassingClock(t)
 	servers := startServers(t, cluster, clock)
-	awaitCollector(t, cluster)
+	cluster.AwaitCollector(t)
 	var failed bool
 	rapid.Check(t, func(rt *rapid.T) {
 		if failed {

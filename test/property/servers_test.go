@@ -4,52 +4,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"testing"
 
-	"github.com/spf13/pflag"
-	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	"pgregory.net/rapid"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/altairalabs/omnia-sandboxes/pkg/apiserver"
 	"github.com/altairalabs/omnia-sandboxes/test/framework"
+	"github.com/altairalabs/omnia-sandboxes/test/framework/inside"
 )
 
 // startServers starts two servers by this clock, as their command would start them, with what they log in a file.
 func startServers(t *testing.T, cluster *framework.Cluster, c clock.WithTicker) *framework.Servers {
 	t.Helper()
-	path := filepath.Join(cluster.Info.Dir, "log", "property.log")
-	log, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	klog.LogToStderr(false)
-	klog.SetOutput(log)
-	t.Cleanup(func() { // after the servers'
-		klog.LogToStderr(true)
-		klog.Flush()
-		if err := log.Close(); err != nil {
-			t.Errorf("closing the servers' log: %v", err)
-		}
-	})
-	t.Logf("the servers' log: %s", path)
-	return framework.StartServers(t, cluster, framework.ServerOptions{Replicas: 2, Run: func(ctx context.Context, args []string) error {
-		return run(ctx, args, c)
-	}})
-}
-
-func run(ctx context.Context, args []string, c clock.WithTicker) error {
-	options := apiserver.NewOptions()
-	flags := pflag.NewFlagSet("sandbox-apiserver", pflag.ContinueOnError)
-	options.AddFlags(flags)
-	options.Clock = c
-	if err := errors.Join(flags.Parse(args), options.Complete(), options.Validate()); err != nil {
-		return err
-	}
-	return options.Run(ctx)
+	inside.LogTo(t, cluster, "property.log")
+	return framework.StartServers(t, cluster, framework.ServerOptions{Replicas: 2, Run: inside.Server(func(o *apiserver.Options) { o.Clock = c })})
 }
 
 // running are the servers that run.
