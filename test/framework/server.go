@@ -28,8 +28,6 @@ const (
 	stopTimeout = 60 * time.Second
 	// endTimeout is how long a server may take to notice that it must end, and to end.
 	endTimeout = 90 * time.Second
-
-	logTail = 4 << 10
 )
 
 // Server is one sandbox-apiserver process, or one that runs inside the test's own.
