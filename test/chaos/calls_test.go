@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -104,66 +103,4 @@ func judged(err error) outcome {
 		}
 	}
 	return unserved
-}
-
-// ledger is what was asked for, by which a claim may go.
-type ledger struct {
-	mu       sync.Mutex
-	released map[string]bool         // by runtime and session: somebody asked for its end
-	cut      map[judge.Key]time.Time // when an acquire last ended without an answer
-}
-
-func newLedger() *ledger {
-	return &ledger{released: map[string]bool{}, cut: map[judge.Key]time.Time{}}
-}
-
-func (l *ledger) release(key judge.Key) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.released[key.Runtime+"/"+key.Session] = true
-}
-
-func (l *ledger) wasReleased(key judge.Key) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.released[key.Runtime+"/"+key.Session]
-}
-
-func (l *ledger) cutOff(key judge.Key) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.cut[key] = time.Now()
-}
-
-// withdrawn says whether a claim that waited may have been given up: its caller was cut off, or its wait ran out.
-func (l *ledger) withdrawn(claim *judge.Claim) bool {
-	status := &claim.Status
-	if status.Wait == nil || claim.Admitted() || status.Phase != "" && status.Phase != v1alpha1.PhaseQueued {
-		return false
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	ends := status.Wait.RenewTime.Add(time.Duration(status.Wait.DurationSeconds) * time.Second)
-	return !l.cut[claim.Key()].IsZero() || time.Now().After(ends)
-}
-
-// account holds what becomes of claims against what was asked for.
-type account struct {
-	*ledger
-	*judge.Events
-}
-
-func (a *account) changed(before, now *judge.Claim) {
-	if now.Status.Phase == v1alpha1.PhaseFailed {
-		a.Break(judge.Lost, string(now.UID), "claim %s failed: %s", now.Name, framework.Message(now.SandboxClaim))
-	}
-	if now.Status.ReleaseAt != nil && !a.wasReleased(now.Key()) {
-		a.Break(judge.Lost, string(now.UID), "claim %s is to be released, and nobody asked for that: %s", now.Name, now)
-	}
-}
-
-func (a *account) gone(claim *judge.Claim) {
-	if !a.wasReleased(claim.Key()) && !a.withdrawn(claim) {
-		a.Break(judge.Lost, string(claim.UID), "claim %s went without a cause: %s", claim.Name, claim)
-	}
 }

@@ -26,6 +26,7 @@ type trouble struct {
 
 // calm waits until nothing is left of a fault; what stays for too long is broken.
 func (w *world) calm(ctx context.Context) {
+	w.settle()
 	end := time.Now().Add(calmTimeout)
 	for quiet := 0; quiet < 2; {
 		_, moved := w.Now()

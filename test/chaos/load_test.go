@@ -31,9 +31,10 @@ type load struct {
 	running sync.WaitGroup
 
 	// resting is locked by whoever wants no new sessions, and held for reading by each session.
-	resting  sync.RWMutex
-	sessions atomic.Int64 // how many there were
-	over     atomic.Bool  // no more of anything
+	resting    sync.RWMutex
+	complaints sync.Map     // by key: what was last said
+	sessions   atomic.Int64 // how many there were
+	over       atomic.Bool  // no more of anything
 }
 
 // keeper is an agent with a sandbox that stands. Everything else may come and go, but not this.
@@ -105,7 +106,7 @@ func (l *load) heard(k *keeper, answer *v1alpha1.SandboxAcquireStatus, err error
 	case what == refused:
 		l.Broke(judge.Wrong, "refused "+k.key.Session, "acquire of %v was refused: %v", k.key, err)
 	case err != nil:
-		l.Say("acquire of %v: %v", k.key, err)
+		l.complain(k.key, err)
 	case answer.ClaimUID != k.claim.ClaimUID:
 		l.Broke(judge.Lost, string(k.claim.ClaimUID), "acquire of %v gives claim %s in place of %s", k.key, answer.ClaimUID, k.claim.ClaimUID)
 	case answer.Phase != v1alpha1.PhaseBound:
@@ -150,11 +151,18 @@ func (l *load) obtain(ctx context.Context, c *caller, key judge.Key) (*v1alpha1.
 			return nil, err
 		case err != nil:
 			l.cutOff(key)
-			l.Say("acquire of %v: %v", key, err)
+			l.complain(key, err)
 		case answer.Phase == v1alpha1.PhaseBound:
 			return answer, nil
 		}
 		l.pause(askAgain)
+	}
+}
+
+// complain says why an acquire failed, unless that was what was last said of it.
+func (l *load) complain(key judge.Key, err error) {
+	if before, _ := l.complaints.Swap(key, err.Error()); before != err.Error() {
+		l.Say("acquire of %v: %v", key, err)
 	}
 }
 
