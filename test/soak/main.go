@@ -55,8 +55,8 @@ func parse(args []string) (*options, error) {
 	if flags.NArg() > 0 {
 		return nil, fmt.Errorf("%q is no flag: see -help", flags.Arg(0))
 	}
-	if o.During < plan.Shortest {
-		return nil, fmt.Errorf("-duration=%s: give %s at least", o.During, plan.Shortest)
+	if err := plan.Check(o.During); err != nil {
+		return nil, fmt.Errorf("-duration: %w", err)
 	}
 	if o.out == "" {
 		return nil, errors.New("-out is empty: name a folder for the results")

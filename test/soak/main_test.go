@@ -29,7 +29,8 @@ func TestParse_Refusals(t *testing.T) {
 		args []string
 		want string
 	}{
-		"too short":       {[]string{"-duration=30s"}, "-duration=30s: give 1m0s at least"},
+		"too short":       {[]string{"-duration=30s"}, "-duration: a soak of 30s: give it 1m0s at least"},
+		"too long":        {[]string{"-duration=24h"}, "and 11h0m0s at most"},
 		"no duration":     {[]string{"-duration=hour"}, "-duration"},
 		"no seed":         {[]string{"-seed=-1"}, "-seed"},
 		"no folder":       {[]string{"-out="}, "-out is empty: name a folder"},

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// Shortest is the least for which there is a plan.
-	Shortest = time.Minute
+	// Shortest is the least for which there is a plan, and Longest the most: the agents' tokens live for 12 hours.
+	Shortest, Longest = time.Minute, 11 * time.Hour
 	// Standing is how many claims stand all the time that nobody uses.
 	Standing = 100
 	// MostHandles is how many sandboxes a session has at most.
@@ -90,8 +90,8 @@ type Fault struct {
 
 // New draws a plan for so many servers.
 func New(seed uint64, during time.Duration, servers int) (*Plan, error) {
-	if during < Shortest {
-		return nil, fmt.Errorf("a soak of %s: give it %s at least", during, Shortest)
+	if err := Check(during); err != nil {
+		return nil, err
 	}
 	if servers < 2 {
 		return nil, fmt.Errorf("a soak of %d servers: one is always left, so give it 2 at least", servers)
@@ -100,6 +100,14 @@ func New(seed uint64, during time.Duration, servers int) (*Plan, error) {
 	p.drawSessions(seed, during)
 	p.drawFaults(seed, during, servers)
 	return p, nil
+}
+
+// Check says whether there is a plan for so long.
+func Check(during time.Duration) error {
+	if during < Shortest || during > Longest {
+		return fmt.Errorf("a soak of %s: give it %s at least, and %s at most", during, Shortest, Longest)
+	}
+	return nil
 }
 
 // drawSessions uses another series of numbers than drawFaults, so that a change of one leaves the other as it was.

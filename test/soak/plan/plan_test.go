@@ -94,6 +94,8 @@ func TestNew_EachKindAndServerIsDrawn(t *testing.T) {
 func TestNew_Refusals(t *testing.T) {
 	_, err := New(1, 59*time.Second, servers)
 	require.ErrorContains(t, err, "a soak of 59s: give it 1m0s at least")
+	_, err = New(1, 12*time.Hour, servers)
+	require.ErrorContains(t, err, "a soak of 12h0m0s: give it 1m0s at least, and 11h0m0s at most")
 	_, err = New(1, time.Hour, 1)
 	require.ErrorContains(t, err, "a soak of 1 servers: one is always left, so give it 2 at least")
 }
