@@ -66,7 +66,7 @@ func embedded(servers *framework.Servers, w *world) []fault {
 	return []fault{{
 		name: "embedded etcd killed in the middle of writes", short: true, sparesPods: true,
 		inject: func(ctx context.Context) (heal, error) {
-			return server.Start, errors.Join(w.write(ctx), server.Kill())
+			return func(ctx context.Context) error { return server.Start(ctx) }, errors.Join(w.write(ctx), server.Kill())
 		},
 	}}
 }
