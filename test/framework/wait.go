@@ -21,8 +21,11 @@ import (
 )
 
 const (
-	// Shortly is for what one process does by itself.
-	Shortly = 10 * time.Second
+	// Shortly is for what one process does by itself, on a busy machine.
+	Shortly = 30 * time.Second
+	// NoticeTimeout is for what others must hear of first, one after another: admission plugins of a new policy, Kubernetes'
+	// controllers of a new object, each replica of a change.
+	NoticeTimeout = 90 * time.Second
 	// BoundTimeout is for a sandbox to become Bound, on a busy machine.
 	BoundTimeout = 60 * time.Second
 	// FailoverTimeout is for another server to take the Lease of one that was killed, and to act.

@@ -105,7 +105,7 @@ func (c *Cluster) EveryoneWrites(t testing.TB, namespace string) {
 		Spec: authorizationv1.SubjectAccessReviewSpec{User: name, Groups: []string{user.AllAuthenticated}, ResourceAttributes: &authorizationv1.ResourceAttributes{
 			Namespace: namespace, Verb: "create", Group: v1alpha1.SchemeGroupVersion.Group, Resource: "sandboxclaims"}},
 	}
-	Eventually(t, Shortly, "everyone may write claims", func(ctx context.Context) (bool, error) {
+	Eventually(t, NoticeTimeout, "everyone may write claims", func(ctx context.Context) (bool, error) {
 		answer, err := c.Kube.AuthorizationV1().LocalSubjectAccessReviews(namespace).Create(ctx, review, metav1.CreateOptions{})
 		return err == nil && answer.Status.Allowed, err
 	}, func(allowed bool) bool { return allowed })

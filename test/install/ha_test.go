@@ -73,7 +73,7 @@ func (h *ha) everyReplicaAnswers() {
 		require.NoError(h.t, err, pod.Name)
 		assert.Equal(h.t, sandbox.UID, again.UID, pod.Name)
 	}
-	framework.Eventually(h.t, framework.Shortly, "one may be drained away", func(ctx context.Context) (*policyv1.PodDisruptionBudget, error) {
+	framework.Eventually(h.t, framework.NoticeTimeout, "one may be drained away", func(ctx context.Context) (*policyv1.PodDisruptionBudget, error) {
 		return h.Kube.PolicyV1().PodDisruptionBudgets(framework.SystemNamespace).Get(ctx, framework.ServerName, metav1.GetOptions{})
 	}, func(b *policyv1.PodDisruptionBudget) bool { return b.Status.DisruptionsAllowed == 1 })
 }

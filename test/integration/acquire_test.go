@@ -7,12 +7,14 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
+	omniav1alpha1 "github.com/altairalabs/omnia-sandboxes/apis/omnia/v1alpha1"
 	"github.com/altairalabs/omnia-sandboxes/apis/sandbox/v1alpha1"
 	"github.com/altairalabs/omnia-sandboxes/generated/clientset/versioned"
 	sandboxclient "github.com/altairalabs/omnia-sandboxes/pkg/client"
@@ -128,6 +130,7 @@ func TestCallers(t *testing.T) {
 	require.NoError(t, err)
 	_, err = w.Kubectl(t.Context(), "--namespace", w.namespace, "create", "rolebinding", "gateway", "--role=gateway", "--serviceaccount="+w.namespace+":gateway")
 	require.NoError(t, err)
+	w.mayOnce(t, "gateway", authorizationv1.ResourceAttributes{Verb: "acquire", Group: omniav1alpha1.GroupName, Resource: "agentruntimes", Name: runtimeName})
 	claim := w.bound("callers")
 
 	account := func(name string) *rest.Config {
@@ -180,7 +183,7 @@ func TestAcquire_SandboxesDisabled_Refused(t *testing.T) {
 	w := newWorld(t, onFakeNodes)
 	_, err := w.Kubectl(t.Context(), "--namespace", w.namespace, "patch", "agentruntime", runtimeName, "--type=merge", "--patch", `{"spec":{"sandbox":{"enabled":false}}}`)
 	require.NoError(t, err)
-	framework.Eventually(t, framework.Shortly, "acquire is refused", func(context.Context) (bool, error) {
+	framework.Eventually(t, framework.NoticeTimeout, "acquire is refused", func(context.Context) (bool, error) {
 		_, err := w.acquireNow(w.agent, "s")
 		return v1alpha1.IsSandboxesDisabled(err), nil
 	}, func(refused bool) bool { return refused })
@@ -190,6 +193,7 @@ func TestAcquire_ClassMissing_ReplacedOnceThenFailed(t *testing.T) {
 	w := newWorld(t, onFakeNodes)
 	_, err := w.Kubectl(t.Context(), "delete", "csbc", w.class)
 	require.NoError(t, err)
+	w.valid("tools", omniav1alpha1.ReasonClassNotFound) // the controllers know that it is gone
 	_, err = w.helper().Acquire(t.Context(), spec("s"))
 	require.True(t, v1alpha1.IsSandboxFailed(err), "got %v", err)
 	assert.Contains(t, err.Error(), w.class, "it quotes the claim's message")

@@ -83,7 +83,7 @@ func (w *world) untilBites(bites func(context.Context, claimclient.SandboxClaimI
 	for _, server := range w.servers.List {
 		set, err := versioned.NewForConfig(server.Direct(config))
 		require.NoError(w.t, err)
-		framework.Eventually(w.t, framework.Shortly, "the policy is loaded", func(ctx context.Context) (bool, error) {
+		framework.Eventually(w.t, framework.NoticeTimeout, "the policy is loaded", func(ctx context.Context) (bool, error) {
 			return bites(ctx, set.SandboxV1alpha1().SandboxClaims(w.namespace)), nil
 		}, func(bitten bool) bool { return bitten })
 	}
@@ -295,7 +295,7 @@ func TestMutatingWebhook_OnAcquire_ChangesWhatIsAsked(t *testing.T) {
 	w := newWorld(t, onFakeNodes)
 	w.mutatingWebhook("sandboxclaims/acquire", `[{"op":"add","path":"/spec/requestedBy","value":{"agent":"told-by-the-webhook"}}]`)
 	claims := w.Sandbox.SandboxV1alpha1().SandboxClaims(w.namespace)
-	framework.Eventually(t, framework.Shortly, "the webhook is loaded", func(ctx context.Context) (*v1alpha1.RequestedBy, error) {
+	framework.Eventually(t, framework.NoticeTimeout, "the webhook is loaded", func(ctx context.Context) (*v1alpha1.RequestedBy, error) {
 		got, err := claims.Acquire(ctx, v1alpha1.AnyClaim, framework.MakeAcquire(runtimeName, "s", handle), dryRun)
 		if err != nil {
 			return nil, err
@@ -361,14 +361,14 @@ func TestNamespace_Ending_TakesNoClaims(t *testing.T) {
 		},
 	} {
 		t.Run(how, func(t *testing.T) {
-			framework.Eventually(t, framework.Shortly, "it is refused because of the namespace", func(ctx context.Context) (string, error) {
+			// Either server may answer, and hears of the namespace's end by itself.
+			framework.Eventually(t, framework.NoticeTimeout, "it is refused because of the namespace", func(ctx context.Context) (string, error) {
 				err := write(ctx)
 				if err == nil || !apierrors.IsForbidden(err) {
 					return "", err
 				}
 				return err.Error(), nil
-			}, func(said string) bool { return said != "" })
-			require.ErrorContains(t, write(t.Context()), "because it is being terminated")
+			}, func(said string) bool { return strings.Contains(said, "because it is being terminated") })
 		})
 	}
 	w.noClaims()

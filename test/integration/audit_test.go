@@ -128,7 +128,7 @@ func TestValidatingPolicy_ThatWarnsAndAudits_IsHeardOfTheCreateThatAcquireImplie
 		admissionregistrationv1.Validation{Expression: `!object.spec.sessionID.startsWith("odd")`, Message: "an odd session"})
 	var id types.UID
 	asked := 0
-	framework.Eventually(t, framework.Shortly, "the policy warns", func(context.Context) (string, error) {
+	framework.Eventually(t, framework.NoticeTimeout, "the policy warns", func(context.Context) (string, error) {
 		// A session each: a claim of before the policy was heard of would be found again, and nothing created.
 		asked++
 		body := framework.MakeAcquire(runtimeName, fmt.Sprintf("odd-%d", asked), handle)

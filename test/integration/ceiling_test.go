@@ -3,6 +3,7 @@ package integration
 import (
 	"context"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -102,6 +103,7 @@ func TestCeiling_RaisedAndLowered_MovesTheWaitersAndKillsNothing(t *testing.T) {
 	s.settles(3, 2)
 
 	s.limit(`{"maxConcurrent":1}`)
+	s.heardOf("maxConcurrent of 1")
 	for _, name := range claims[:2] {
 		s.freed(name, s.deleted)
 	}
@@ -120,6 +122,17 @@ func TestCeiling_RaisedAndLowered_MovesTheWaitersAndKillsNothing(t *testing.T) {
 		assert.Equal(t, v1alpha1.PhaseBound, s.phases(name)[len(s.phases(name))-1], "%s was Bound until it was deleted", name)
 		assert.Equal(t, 1, count(s.phases(name), v1alpha1.PhaseBound), "%s was never anything else after it was Bound", name)
 	}
+}
+
+// heardOf waits until the leader knows the runtime's limit, and decides by it: a new claim's message says so.
+func (s *small) heardOf(limit string) {
+	s.t.Helper()
+	name := s.ask("asks-for-the-limit")
+	s.history.First(s.t, framework.BoundTimeout, name, "says "+limit, func(c *v1alpha1.SandboxClaim) bool {
+		return strings.Contains(framework.Message(c), limit)
+	})
+	require.NoError(s.t, s.deleted(name))
+	s.history.WaitGone(s.t, name)
 }
 
 func count(phases []v1alpha1.Phase, phase v1alpha1.Phase) int {
@@ -148,7 +161,7 @@ func TestCallerHangsUp_AQueuedClaimIsWithdrawn_APendingOneStays(t *testing.T) {
 	<-admitted.done
 	hungUp := time.Now()
 	queued.hangUp()
-	assert.Less(t, s.history.WaitGone(t, name).Sub(hungUp), framework.Shortly, "long before its wait would have run out")
+	assert.Less(t, s.history.WaitGone(t, name).Sub(hungUp), v1alpha1.MaxWaitSeconds*time.Second, "before its wait would have run out, which is that and 10 seconds")
 	<-queued.done
 	require.ErrorIs(t, queued.err, context.Canceled)
 	stands, err := s.Sandbox.SandboxV1alpha1().SandboxClaims(s.namespace).Get(t.Context(), pending.Name, metav1.GetOptions{})
@@ -167,7 +180,7 @@ func TestSandboxesDisabled_UnderStandingClaims_WaitersFailAndBoundOnesStay(t *te
 		failed := s.history.First(t, framework.BoundTimeout, name, "is Failed", framework.Failed)
 		assert.Equal(t, v1alpha1.ReasonSandboxesDisabled, framework.Reason(failed.Claim))
 	}
-	framework.Eventually(t, framework.Shortly, "acquire is refused", func(ctx context.Context) (bool, error) {
+	framework.Eventually(t, framework.NoticeTimeout, "acquire is refused", func(ctx context.Context) (bool, error) {
 		_, err := s.acquireOf(ctx, s.agent, "d", handle, 0)
 		return v1alpha1.IsSandboxesDisabled(err), nil
 	}, func(refused bool) bool { return refused })
@@ -191,7 +204,7 @@ func TestCeiling_LeaderKilledWithAQueue_OrderAndCeilingHold(t *testing.T) {
 	require.NoError(t, leader.Kill())
 	require.NoError(t, leader.RemoveEndpoint(t.Context()))
 	require.NoError(t, other.WaitReady(t.Context()))
-	framework.Eventually(t, framework.Shortly, "the other server answers", func(context.Context) (struct{}, error) {
+	framework.Eventually(t, framework.NoticeTimeout, "the other server answers", func(context.Context) (struct{}, error) {
 		return struct{}{}, client.IgnoreNotFound(s.deleted(bound[0]))
 	}, func(struct{}) bool { return true })
 	for i, next := range queued {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/altairalabs/omnia-sandboxes/apis/sandbox/v1alpha1"
@@ -186,6 +187,7 @@ func TestKubectl_AuthCanI_OfEveryVerb(t *testing.T) {
 	require.NoError(t, w.WriteKubeconfig(t.Context(), kubeconfig, w.namespace, "viewer"))
 	w.kubectl(t, "create", "role", "viewer", "--verb=get,list,watch", "--resource=sandboxclaims.sandbox.omnia")
 	w.kubectl(t, "create", "rolebinding", "viewer", "--role=viewer", "--serviceaccount="+w.namespace+":viewer")
+	w.mayOnce(t, "viewer", authorizationv1.ResourceAttributes{Verb: "list", Group: v1alpha1.GroupName, Resource: "sandboxclaims"})
 	claim := w.bound("s")
 
 	out, err := w.KubectlAs(t.Context(), kubeconfig, "get", "sbclaim", "--output=name")

@@ -201,7 +201,7 @@ func (w *world) quota(what corev1.ResourceName, much string) {
 		err = w.Client.Patch(w.t.Context(), quota, client.Merge)
 	}
 	require.NoError(w.t, err)
-	framework.Eventually(w.t, framework.Shortly, "the quota is counted", func(ctx context.Context) (*corev1.ResourceQuota, error) {
+	framework.Eventually(w.t, framework.NoticeTimeout, "the quota is counted", func(ctx context.Context) (*corev1.ResourceQuota, error) {
 		return w.Kube.CoreV1().ResourceQuotas(w.namespace).Get(ctx, quota.Name, metav1.GetOptions{})
 	}, func(q *corev1.ResourceQuota) bool { return equality.Semantic.DeepEqual(q.Status.Hard, quota.Spec.Hard) })
 }
@@ -220,7 +220,7 @@ func (w *world) refusePods(words string) {
 		PolicyName: policy.Name, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
 	}}
 	w.CreateUntilEnd(w.t, policy, binding)
-	framework.Eventually(w.t, framework.BoundTimeout, "the policy bites", func(ctx context.Context) (string, error) {
+	framework.Eventually(w.t, framework.NoticeTimeout, "the policy bites", func(ctx context.Context) (string, error) {
 		pod := framework.AgentPod(w.namespace, "probe", "default", nil)
 		_, err := w.Kube.CoreV1().Pods(w.namespace).Create(ctx, pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		return fmt.Sprint(err), nil

@@ -115,12 +115,18 @@ func TestRelease_NeverBound_DeletedAtOnce(t *testing.T) {
 func TestRelease_RuntimeGone_WhoeverMayAcquireForItStillMay(t *testing.T) {
 	w := newWorld(t, onFakeNodes)
 	claim := w.bound("s")
-	_, err := w.Kubectl(t.Context(), "--namespace", w.namespace, "delete", "agentruntime", runtimeName, "--cascade=orphan")
+	agent, err := w.AsServiceAccount(t.Context(), w.namespace, runtimeName+"-facade")
 	require.NoError(t, err)
-	framework.Eventually(t, framework.Shortly, "its own ServiceAccount is nobody's by now", func(context.Context) (bool, error) {
-		_, err := w.ends(w.agent, claim.Name, v1alpha1.SandboxReleaseSpec{Cancel: true})
-		return apierrors.IsForbidden(err), nil
-	}, func(forbidden bool) bool { return forbidden })
+	_, err = w.Kubectl(t.Context(), "--namespace", w.namespace, "delete", "agentruntime", runtimeName, "--cascade=orphan")
+	require.NoError(t, err)
+	for _, server := range w.servers.List { // each hears of it by itself
+		set, err := versioned.NewForConfig(server.Direct(agent))
+		require.NoError(t, err)
+		framework.Eventually(t, framework.NoticeTimeout, "its own ServiceAccount is nobody's by now", func(context.Context) (bool, error) {
+			_, err := w.ends(set, claim.Name, v1alpha1.SandboxReleaseSpec{Cancel: true})
+			return apierrors.IsForbidden(err), nil
+		}, func(forbidden bool) bool { return forbidden })
+	}
 	_, err = w.Sandbox.SandboxV1alpha1().SandboxClaims(w.namespace).Touch(t.Context(), claim.Name, &v1alpha1.SandboxTouch{}, metav1.CreateOptions{})
 	require.True(t, apierrors.IsNotFound(err), "nothing says how long it may be idle: %v", err)
 	assert.Contains(t, err.Error(), "agentruntimes")

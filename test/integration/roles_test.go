@@ -27,7 +27,7 @@ func TestPeoplesRoles_SeeClaimsAndClasses_MakeNone(t *testing.T) {
 			w.ServiceAccount(t, w.namespace, account)
 			w.bind(t, account, rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role})
 			may := func(verb, resource, subresource string) bool { return w.may(t, account, verb, resource, subresource) }
-			framework.Eventually(t, framework.Shortly, "the role is aggregated", func(context.Context) (bool, error) {
+			framework.Eventually(t, framework.NoticeTimeout, "the role is aggregated", func(context.Context) (bool, error) {
 				return may("list", "sandboxclaims", ""), nil
 			}, func(yes bool) bool { return yes })
 			for _, resource := range []string{"sandboxclaims", "sandboxclasses"} {
@@ -60,6 +60,7 @@ func TestBlockingOwnerReference_NeedsFinalizers_ServerHasThem(t *testing.T) {
 	set, err := kubernetes.NewForConfig(config)
 	require.NoError(t, err)
 	copied := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "copied", OwnerReferences: deployment.OwnerReferences}, Spec: deployment.Spec}
+	w.mayOnce(t, "deployer", authorizationv1.ResourceAttributes{Verb: "create", Group: appsv1.GroupName, Resource: "deployments"})
 	_, err = set.AppsV1().Deployments(w.namespace).Create(t.Context(), copied, metav1.CreateOptions{})
 	require.True(t, apierrors.IsForbidden(err), "got %v", err)
 	assert.Contains(t, err.Error(), "blockOwnerDeletion")
@@ -77,11 +78,23 @@ func (w *world) bind(t *testing.T, account string, role rbacv1.RoleRef) {
 // may says what RBAC allows a ServiceAccount in the world's namespace, without the groups that every ServiceAccount is in.
 func (w *world) may(t *testing.T, account, verb, resource, subresource string) bool {
 	t.Helper()
+	return w.allows(t, account, authorizationv1.ResourceAttributes{Verb: verb, Group: v1alpha1.GroupName, Resource: resource, Subresource: subresource})
+}
+
+// mayOnce waits until the cluster has heard that a ServiceAccount may do something. The sandbox servers remember a refusal
+// for a while: let none happen before.
+func (w *world) mayOnce(t *testing.T, account string, action authorizationv1.ResourceAttributes) {
+	t.Helper()
+	framework.Eventually(t, framework.NoticeTimeout, account+" may "+action.Verb+" "+action.Resource, func(context.Context) (bool, error) {
+		return w.allows(t, account, action), nil
+	}, func(allowed bool) bool { return allowed })
+}
+
+func (w *world) allows(t *testing.T, account string, action authorizationv1.ResourceAttributes) bool {
+	t.Helper()
+	action.Namespace = w.namespace
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-		User: "system:serviceaccount:" + w.namespace + ":" + account,
-		ResourceAttributes: &authorizationv1.ResourceAttributes{
-			Namespace: w.namespace, Verb: verb, Group: v1alpha1.GroupName, Resource: resource, Subresource: subresource,
-		},
+		User: "system:serviceaccount:" + w.namespace + ":" + account, ResourceAttributes: &action,
 	}}
 	answer, err := w.Kube.AuthorizationV1().SubjectAccessReviews().Create(t.Context(), review, metav1.CreateOptions{})
 	require.NoError(t, err)

@@ -23,7 +23,7 @@ func TestServers_OneRestarted_TheOtherServesAndBothAnswer(t *testing.T) {
 	require.NoError(t, servers.List[0].Kill())
 	require.NoError(t, servers.List[0].RemoveEndpoint(t.Context()))
 	require.False(t, servers.List[0].Running())
-	framework.Eventually(t, framework.Shortly, "the other server answers through the aggregator", func(ctx context.Context) (*v1alpha1.SandboxClaim, error) {
+	framework.Eventually(t, framework.NoticeTimeout, "the other server answers through the aggregator", func(ctx context.Context) (*v1alpha1.SandboxClaim, error) {
 		return c.Sandbox.SandboxV1alpha1().SandboxClaims(namespace).Get(ctx, claim.Name, metav1.GetOptions{})
 	}, func(*v1alpha1.SandboxClaim) bool { return true })
 

@@ -26,7 +26,7 @@ import (
 const (
 	smallName = "small"
 	// atOnce is for what must not wait for the re-check of every 10 seconds, on a busy machine.
-	atOnce = 3 * time.Second
+	atOnce = 5 * time.Second
 )
 
 // small is a world with a runtime that may have few sandboxes, and the history of its claims.

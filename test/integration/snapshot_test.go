@@ -3,8 +3,10 @@ package integration
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -72,8 +74,8 @@ func TestWhatASandboxIsMadeFrom_ChangedUnderIt_ReachesNewClaimsOnly(t *testing.T
 // change a moment after it was made.
 func (w *world) newClaim(image string, refused func(error) bool) {
 	w.t.Helper()
-	for session := range 20 {
-		got, err := w.acquire(w.agent, "new-"+string(rune('a'+session)))
+	for began, session := time.Now(), 0; time.Since(began) < framework.NoticeTimeout; session++ {
+		got, err := w.acquire(w.agent, fmt.Sprintf("new-%d", session))
 		if refused != nil && err != nil {
 			require.True(w.t, refused(err), "got %v", err)
 			return

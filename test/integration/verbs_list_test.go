@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -174,6 +175,7 @@ func (w *world) direct() []versioned.Interface {
 	w.ServiceAccount(w.t, w.namespace, "editor")
 	_, err := w.Kubectl(w.t.Context(), "--namespace", w.namespace, "create", "rolebinding", "editor", "--clusterrole=cluster-admin", "--serviceaccount="+w.namespace+":editor")
 	require.NoError(w.t, err)
+	w.mayOnce(w.t, "editor", authorizationv1.ResourceAttributes{Verb: "list", Group: v1alpha1.GroupName, Resource: "sandboxclasses"})
 	config, err := w.AsServiceAccount(w.t.Context(), w.namespace, "editor")
 	require.NoError(w.t, err)
 	var direct []versioned.Interface

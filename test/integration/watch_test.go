@@ -181,7 +181,7 @@ func TestWatch_Bookmarks(t *testing.T) {
 	t.Run("a watch near its end: a bookmark, and then its end", func(t *testing.T) {
 		list, err := classes.List(t.Context(), metav1.ListOptions{})
 		require.NoError(t, err)
-		watcher, err := classes.Watch(t.Context(), metav1.ListOptions{ResourceVersion: list.ResourceVersion, AllowWatchBookmarks: true, TimeoutSeconds: ptr.To[int64](4)})
+		watcher, err := classes.Watch(t.Context(), metav1.ListOptions{ResourceVersion: list.ResourceVersion, AllowWatchBookmarks: true, TimeoutSeconds: ptr.To[int64](10)})
 		require.NoError(t, err)
 		w.Create(t, framework.MakeClass("four").In(w.namespace)) // a bookmark tells of what was seen, which else may be nothing
 		added := nextEvent(t, watcher)

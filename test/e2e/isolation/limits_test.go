@@ -130,7 +130,7 @@ func TestScratchDisk_OverItsLimit_IsEvictedAndMadeAnew(t *testing.T) {
 // evicted waits until the kubelet has told that it evicted a sandbox' pod for its volume.
 func (w *world) evicted(s *sandbox) {
 	w.t.Helper()
-	framework.Eventually(w.t, framework.Shortly, "the eviction of "+s.pod.Name+" is told", func(ctx context.Context) ([]string, error) {
+	framework.Eventually(w.t, framework.NoticeTimeout, "the eviction of "+s.pod.Name+" is told", func(ctx context.Context) ([]string, error) {
 		events, err := w.Kube.CoreV1().Events(w.namespace).List(ctx, listOptions("reason=Evicted,involvedObject.name="+s.pod.Name))
 		if err != nil {
 			return nil, err
