@@ -71,7 +71,8 @@ type Config struct {
 }
 
 // Run runs the controllers whenever this replica holds the Lease, until ctx ends. What goes wrong is logged and tried again:
-// at once if they had run for a while, else after a growing pause. Both count by the machine's clock, as the Lease does.
+// at once if they had run for a while, else after a growing pause. Both count by the machine's clock, as the Lease does. It
+// gives an error only where cfg.Host makes no client.
 func Run(ctx context.Context, cfg Config) error {
 	replica, stop, err := newCandidate(ctx, cfg)
 	if err != nil {
