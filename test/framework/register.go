@@ -9,9 +9,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apiserver/pkg/authentication/serviceaccount"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"k8s.io/utils/ptr"
 
@@ -149,10 +153,17 @@ func (c *Cluster) served(ctx context.Context) error {
 	return c.ownable(ctx)
 }
 
-// ownable says whether the cluster lets a claim own objects that block its deletion. The admission plugin that asks who may
-// do so learns of a new group some seconds after everybody else, and refuses everything until then.
+// ownable says whether the cluster lets the server make claims own objects that block their deletion. The admission plugin
+// that asks who may do so learns of a new group some seconds after everybody else, and refuses everything until then; but
+// not the administrator, who may finalize anything.
 func (c *Cluster) ownable(ctx context.Context) error {
-	_, err := c.Kube.CoreV1().ConfigMaps(SystemNamespace).Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+	config := rest.CopyConfig(c.Config)
+	config.Impersonate.UserName = serviceaccount.MakeUsername(SystemNamespace, ServerName)
+	server, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	_, err = server.NetworkingV1().NetworkPolicies(SystemNamespace).Create(ctx, &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{
 		GenerateName: "owned-",
 		OwnerReferences: []metav1.OwnerReference{{
 			APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "SandboxClaim", Name: "any", UID: "any", BlockOwnerDeletion: ptr.To(true),
