@@ -109,13 +109,13 @@ func pauses() wait.Backoff {
 func causeOf(ctx context.Context, err error) string {
 	switch {
 	case ctx.Err() != nil:
-		return "stopped"
+		return causeStopped
 	case errors.Is(err, errLeaseLost), errors.Is(err, errReleased): // given up unasked, that is, because it was not renewed
-		return "lease_lost"
+		return causeLeaseLost
 	case errors.Is(err, errHostGone):
-		return "host_unreachable"
+		return causeHostUnreachable
 	}
-	return "error"
+	return causeError
 }
 
 // runTerm builds the controllers, waits for the Lease, and runs them until it is lost or ctx ends. What is left of them then

@@ -3,7 +3,7 @@ package controller
 import (
 	"context"
 	"errors"
-	"sync/atomic"
+	"sync"
 	"testing"
 	"time"
 
@@ -256,28 +256,37 @@ func TestElection_LeaseOfAnother_NotTakenBeforeItRunsOut(t *testing.T) {
 // away is a Lease on a host that does not answer the election while it is gone.
 type away struct {
 	resourcelock.Interface
-	gone atomic.Bool
+	mu   sync.RWMutex
+	gone bool
 }
 
-func (a *away) reached(ctx context.Context) error {
-	if a.gone.Load() && ctx.Value(inElection{}) != nil {
+// goes has the host be gone, once it has answered what it was asked before.
+func (a *away) goes() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.gone = true
+}
+
+// ask asks the host, if it is there.
+func (a *away) ask(ctx context.Context, what func() error) error {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	if a.gone && ctx.Value(inElection{}) != nil {
 		return errors.New("connection refused")
 	}
-	return nil
+	return what()
 }
 
-func (a *away) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
-	if err := a.reached(ctx); err != nil {
-		return nil, nil, err
-	}
-	return a.Interface.Get(ctx)
+func (a *away) Get(ctx context.Context) (record *resourcelock.LeaderElectionRecord, raw []byte, err error) {
+	err = a.ask(ctx, func() (err error) {
+		record, raw, err = a.Interface.Get(ctx)
+		return err
+	})
+	return record, raw, err
 }
 
 func (a *away) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
-	if err := a.reached(ctx); err != nil {
-		return err
-	}
-	return a.Interface.Update(ctx, record)
+	return a.ask(ctx, func() error { return a.Interface.Update(ctx, record) })
 }
 
 // The host answers again just when the leader gives up. Another holds the Lease by then, and client-go would give it up.
@@ -289,7 +298,7 @@ func TestElection_LostWhileTheHostWasGone_AnothersLeaseIsNotGivenUp(t *testing.T
 	quick := Election{Identity: own, LeaseDuration: 2 * time.Second, RenewDeadline: time.Second, RetryPeriod: 100 * time.Millisecond}
 	leads, ended, _ := elect(t, lock, quick)
 	await(t, "it leads", leads)
-	lease.gone.Store(true)
+	lease.goes()
 	require.NoError(t, host.Tracker().Update(coordinationv1.SchemeGroupVersion.WithResource("leases"), leaseOf(other), "system"))
 	await(t, "the election ends", ended)
 	assert.Equal(t, other, holderOf(t, host))

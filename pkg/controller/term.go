@@ -29,7 +29,24 @@ var (
 	}, []string{"cause"})
 )
 
-func init() { legacyregistry.MustRegister(fencedWrites, termsEnded) }
+func init() {
+	legacyregistry.MustRegister(fencedWrites, termsEnded)
+	// What has not happened yet is told as 0, so that its first time counts in a rate.
+	for _, cluster := range []string{"host", "own"} {
+		fencedWrites.WithLabelValues(cluster)
+	}
+	for _, cause := range []string{causeStopped, causeLeaseLost, causeHostUnreachable, causeError} {
+		termsEnded.WithLabelValues(cause)
+	}
+}
+
+// Why the controllers ended, as it is counted.
+const (
+	causeStopped         = "stopped"
+	causeLeaseLost       = "lease_lost"
+	causeHostUnreachable = "host_unreachable"
+	causeError           = "error"
+)
 
 // Why a term ends, and why it does not write.
 var (

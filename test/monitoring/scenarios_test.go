@@ -61,6 +61,7 @@ var well = slices.Concat(
 		steady(up, server, 1), steady(up, another, 1),
 		steady("process_start_time_seconds", server, -1000), steady("process_start_time_seconds", another, -500),
 		steady("sandbox_omnia_serving_certificate_expiration_timestamp_seconds", server, 60*86400),
+		"sandbox_omnia_store_confirmed_timestamp_seconds{" + server + "} -30+60x120",
 		steady("sandbox_omnia_waiting_acquires", server, 20),
 		steady("sandbox_omnia_queue_depth", server, 3), steady("sandbox_omnia_queue_oldest_age_seconds", server, 20),
 		steady("sandbox_omnia_claims", server+`, phase="Bound", reason="SandboxReady"`, 500),
@@ -103,6 +104,10 @@ var scenarios = map[string]scenario{
 	"SandboxServingCertificateEnds": {
 		fires: []string{steady("sandbox_omnia_serving_certificate_expiration_timestamp_seconds", server, 13*86400)},
 		quiet: []string{steady("sandbox_omnia_serving_certificate_expiration_timestamp_seconds", server, 15*86400)},
+	},
+	"SandboxStoreUnconfirmed": {
+		fires: []string{`sandbox_omnia_store_confirmed_timestamp_seconds{` + server + `} -310+60x120`},
+		quiet: []string{`sandbox_omnia_store_confirmed_timestamp_seconds{` + server + `} -290+60x120`},
 	},
 	"SandboxRequestsFail": {
 		fires: ratio(fmt.Sprintf(requests, "500"), fmt.Sprintf(requests, "201"), 6),
