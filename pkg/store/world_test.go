@@ -1,7 +1,6 @@
 package store
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -24,6 +23,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/altairalabs/omnia-sandboxes/pkg/etcd"
+	"github.com/altairalabs/omnia-sandboxes/pkg/etcd/etcdtest"
 )
 
 const (
@@ -35,22 +35,7 @@ const (
 // server is one etcd for the tests of the package; each has a prefix of its own.
 var server *etcd.Server
 
-func TestMain(m *testing.M) {
-	os.Exit(run(m))
-}
-
-func run(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "etcd")
-	if err != nil {
-		panic(err)
-	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	if server, err = etcd.Start(context.Background(), etcd.Config{Dir: dir, QuotaBytes: 1 << 30}); err != nil {
-		panic(err)
-	}
-	defer server.Stop()
-	return m.Run()
-}
+func TestMain(m *testing.M) { os.Exit(etcdtest.Main(m, &server)) }
 
 // worlds counts what needs a name of its own.
 var worlds atomic.Int64

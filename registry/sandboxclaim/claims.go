@@ -139,7 +139,7 @@ func (c *claims) updateStatus(ctx context.Context, claim *sandbox.SandboxClaim, 
 	return obj.(*sandbox.SandboxClaim), nil
 }
 
-// delete removes the claim if it is still what was read. Its sandbox's objects follow by garbage collection.
+// delete removes the claim if it is still what was read. The controller removes its sandbox after it.
 func (c *claims) delete(ctx context.Context, claim *sandbox.SandboxClaim) error {
 	_, _, err := c.store.Delete(asClaims(ctx), claim.Name, rest.ValidateAllObjectFunc, &metav1.DeleteOptions{
 		Preconditions:     &metav1.Preconditions{UID: ptr.To(claim.UID), ResourceVersion: ptr.To(claim.ResourceVersion)},

@@ -34,6 +34,7 @@ import (
 	"github.com/altairalabs/omnia-sandboxes/apis/sandbox/install"
 	"github.com/altairalabs/omnia-sandboxes/apis/sandbox/v1alpha1"
 	"github.com/altairalabs/omnia-sandboxes/pkg/etcd"
+	"github.com/altairalabs/omnia-sandboxes/pkg/etcd/etcdtest"
 )
 
 const (
@@ -48,22 +49,7 @@ var began = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 // server is one etcd for all the tests of the package; each has a prefix of its own.
 var server *etcd.Server
 
-func TestMain(m *testing.M) {
-	os.Exit(run(m))
-}
-
-func run(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "etcd")
-	if err != nil {
-		panic(err)
-	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	if server, err = etcd.Start(context.Background(), etcd.Config{Dir: dir, QuotaBytes: 1 << 30}); err != nil {
-		panic(err)
-	}
-	defer server.Stop()
-	return m.Run()
-}
+func TestMain(m *testing.M) { os.Exit(etcdtest.Main(m, &server)) }
 
 // worlds counts the worlds, each of which has a part of etcd of its own.
 var worlds atomic.Int64

@@ -70,7 +70,7 @@ func (r *Reconciler) removeLeft(ctx context.Context, key types.NamespacedName, l
 			continue // it is newer than the cache of claims
 		}
 		klog.FromContext(ctx).V(2).Info("Removing what a claim left", "claim", key, "object", klog.KObj(object))
-		if err := r.remove(ctx, object); err != nil && !errors.Is(err, errChanged) { // then another stands there, and is looked at
+		if err := r.removeCached(ctx, object); err != nil {
 			return fmt.Errorf("removing what claim %s left: %w", key, err)
 		}
 	}
@@ -97,6 +97,14 @@ func (r *Reconciler) remove(ctx context.Context, object client.Object) error {
 		return errChanged
 	}
 	return client.IgnoreNotFound(err)
+}
+
+// removeCached deletes an object of a cache's. Where another stands in its place by now, that one is looked at for its own sake.
+func (r *Reconciler) removeCached(ctx context.Context, object client.Object) error {
+	if err := r.remove(ctx, object); !errors.Is(err, errChanged) {
+		return err
+	}
+	return nil
 }
 
 // finalize does what was asked of a claim's sandbox when the claim was deleted, and lets the claim go once that is done.
@@ -135,7 +143,7 @@ func (r *Reconciler) removeAll(ctx context.Context, claim *v1alpha1.SandboxClaim
 		if object.GetDeletionTimestamp() != nil {
 			continue
 		}
-		if err := r.remove(ctx, object); err != nil && !errors.Is(err, errChanged) {
+		if err := r.removeCached(ctx, object); err != nil {
 			return false, fmt.Errorf("removing the sandbox of claim %s/%s: %w", claim.Namespace, claim.Name, err)
 		}
 	}
